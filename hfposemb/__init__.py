@@ -49,6 +49,7 @@ _HOME = {
     "row_origin": "analysis.new_rows",
     "shift_by_distance": "analysis.shift_curves",
     "similarity_by_distance": "analysis.geometry",
+    "show": "widget.showing",
     "similarity_distribution": "analysis.similarity_matrix",
     "sinusoidal": "tables.closed_forms",
     "spectrum": "analysis.geometry",

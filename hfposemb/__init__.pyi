@@ -56,5 +56,6 @@ from .tables.closed_forms import sinusoidal as sinusoidal
 from .tables.embeddings import Embeddings as Embeddings
 from .tables.embeddings import from_arrays as from_arrays
 from .tables.table import EmbeddingTable as EmbeddingTable
+from .widget.showing import show as show
 
 __version__: str

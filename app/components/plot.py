@@ -147,7 +147,7 @@ class Panels:
     scale_bars: tuple[ScaleBar, ...] = ()
     marked: Mapping[str, int] = field(default_factory=dict)
     selected: Mapping[str, str] = field(default_factory=dict)
-    """Rows of a group, as text of ``token_selection.encoded``, that stand out in the panels that select."""
+    """Rows of a group, as text of ``figures.encoded_rows``, that stand out in the panels that select."""
     columns: int = 0
 
 

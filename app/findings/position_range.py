@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hfposemb.analysis.rows import mean_cosine_of_runs
+from hfposemb.figures.encoded_rows import encoded
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number
 
@@ -18,7 +19,6 @@ from ..recipes import position_snippets
 from ..session.opened import Opened
 from ..session.shown_positions import GROUP, Positions, tables_of
 from ..session.state import Session
-from .token_selection import encoded
 
 LONGEST = 40
 """Characters of a range in the address."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
+from hfposemb.figures.encoded_rows import encoded
 from hfposemb.figures.token_figures import class_counts
 
 from ..components.plot import NeighbourRow, Panel, Panels
@@ -17,7 +18,7 @@ from ..session.opened import Opened
 from ..session.state import Session
 from .chosen_word import shown
 from .token_search import match_panels, matched
-from .token_selection import Selection, encoded, selected_rows
+from .token_selection import Selection, selected_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

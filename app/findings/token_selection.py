@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hfposemb.analysis.rows import norms
+from hfposemb.figures.encoded_rows import RUN, base36, decoded, encoded
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import display, one_line
 
@@ -31,12 +32,10 @@ MOST_CORNERS = 120
 STEPS = 36**3 - 1
 """Steps of a corner's coordinates along each side of the map."""
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 NOTHING = ("", "", "")
 """The value of the state when nothing is selected."""
 
 _KINDS = ("class", "ids", "area")
-_RUN = re.compile(r"([0-9a-z]{1,6})(?:~([0-9a-z]{1,6}))?")
 _AREA = re.compile(rf"(pca|umap)\.((?:[0-9a-z]{{6}}){{3,{MOST_CORNERS}}})")
 
 
@@ -74,49 +73,12 @@ def read_selection(text: str) -> list[str]:
     value, _, source = rest.partition("@")
     fits = {
         "class": value in TOKEN_CLASSES and not source,
-        "ids": len(value) <= LONGEST_IDS and all(map(_RUN.fullmatch, value.split("."))) and bool(source),
+        "ids": len(value) <= LONGEST_IDS and all(map(RUN.fullmatch, value.split("."))) and bool(source),
         "area": _AREA.fullmatch(value) is not None and bool(source),
     }
     if len(source) > LONGEST_SOURCE or not fits.get(kind, False):
         raise ValueError(text[:40])
     return [kind, value, source]
-
-
-def encoded(rows: Sequence[int] | np.ndarray[Any, Any]) -> str:
-    """Return sorted row numbers as steps from one to the next in base 36; a run of neighbours is its first and length.
-
-    ``[3, 10, 11, 12, 50]`` is ``"3.7~2.12"``.
-    """
-    return ".".join(_runs(np.unique(np.asarray(rows, np.int64))))
-
-
-def _runs(rows: np.ndarray[Any, Any]) -> Iterator[str]:
-    last = 0
-    for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else ():
-        more = f"~{_base36(len(run) - 1)}" if len(run) > 1 else ""
-        yield f"{_base36(int(run[0]) - last)}{more}"
-        last = int(run[-1])
-
-
-def decoded(text: str, count: int) -> np.ndarray[Any, Any]:
-    """Return the rows of a table of ``count`` rows that a text of ``encoded`` names; others are left out."""
-    out, last = [np.empty(0, np.int64)], 0
-    for found in map(_RUN.fullmatch, text.split(".")):
-        if found is None:
-            break
-        first = last + int(found[1], 36)
-        last = first + int(found[2] or "0", 36)
-        if first < count:
-            out.append(np.arange(first, min(last + 1, count)))
-    return np.unique(np.concatenate(out))
-
-
-def _base36(value: int, digits: int = 1) -> str:
-    text = ""
-    while value or len(text) < digits:
-        value, digit = divmod(value, 36)
-        text = DIGITS[digit] + text
-    return text
 
 
 # --- outlines ---------------------------------------------------------------------------------------------------------
@@ -160,7 +122,7 @@ def _span(coordinates: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.n
 def _as_text(points: np.ndarray[Any, Any], coordinates: np.ndarray[Any, Any]) -> str:
     low, extent = _span(coordinates)
     steps = np.clip(np.rint((points - low) / extent * STEPS), 0, STEPS).astype(int)
-    return "".join(_base36(int(step), 3) for step in steps.ravel())
+    return "".join(base36(int(step), 3) for step in steps.ravel())
 
 
 def _within(text: str, projection: Projection) -> np.ndarray[Any, Any]:

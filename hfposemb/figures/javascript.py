@@ -99,3 +99,9 @@ def _read(name: str, folders: Sequence[Path]) -> _Module:
 def report_script() -> str:
     """Return the script of a report."""
     return joined("report.js")
+
+
+@cache
+def widget_script() -> str:
+    """Return the module of a notebook's widget, which exports ``render`` as anywidget expects it."""
+    return joined("widget.js") + "\nexport default { render: renderWidget };\n"

@@ -185,7 +185,7 @@ def similarity_matrix(  # noqa: PLR0913 - keywords with defaults
         longest = int(max(map(wide, names)))
         margin = {"l": 16 + longest, "r": 16, "t": 32, "b": 8}
         if rows > MOST_LEVEL:
-            xaxis["tickangle"], margin["t"] = -90, 16 + longest
+            xaxis["tickangle"], margin["t"] = -90, max(16 + longest, margin["t"])
         most = WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL
         notes = _written(matrix, limits) if rows <= most else []
     square = {"constrain": "domain"}

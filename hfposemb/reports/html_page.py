@@ -11,6 +11,12 @@ from ..figures.assets import asset, plotly_js
 from ..figures.javascript import report_script
 from . import html_tables
 
+PANEL_COLOURS = (
+    "--body-text-color: var(--ink); --hfposemb-subdued: var(--subdued); --background-fill-primary: var(--panel); "
+    "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
+)
+"""The CSS variables of a Gradio page that the panels use, in those of ``html_tables.colours``."""
+
 
 def as_data(value: Any) -> str:
     """Return JSON that is safe to embed in HTML: ``&``, ``<`` and ``>`` are escaped."""
@@ -35,14 +41,10 @@ def page_script() -> str:
 
 def page_style() -> str:
     """Return the style of the page, the tables and the panels."""
-    theme = (
-        "--body-text-color: var(--ink); --hfposemb-subdued: var(--subdued); --background-fill-primary: var(--panel); "
-        "--background-fill-secondary: var(--field); --border-color-primary: var(--faint);"
-    )
     # The panels define their own colours as the tables do, some in terms of themselves.
     sheets = "\n".join(map(asset, ("report.css", "tables.css", "plot.css")))
     return (
-        f":root {{ {html_tables.colours(dark=False)} {theme} }}\n"
+        f":root {{ {html_tables.colours(dark=False)} {PANEL_COLOURS} }}\n"
         f"@media (prefers-color-scheme: dark) {{ @media screen {{ :root {{ {html_tables.colours(dark=True)} }} }} }}\n"
         f"{sheets}"
     )

@@ -6,17 +6,17 @@ import base64
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..comparison.results import Comparison
-from ..figures import style
-from ..figures.figure_packing import Packer, sendable
+from ..figures.figure_packing import Packer
 from ..figures.palette import dark_map
 from ..tables.source_names import names
 from ..text import display
 from . import html_tables
 from .html_page import as_data, csp_hash, page_script, page_style, plotly_script
+from .panel_packing import Panel, owner, packed_panel, row_of
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 SEED = 0
 """Random seed of what the page samples."""
-
-
-Panel: TypeAlias = dict[str, Any]
 
 
 def names_of(sources: Sequence[Embeddings]) -> list[str]:
@@ -68,18 +65,12 @@ class Page:
         if not panels:
             return ""
         number = len(self.views)
-        words = {"heading": "", "subheading": "", "scale_bars": [], "marked": {}, "swipe": False, **more}
-        self.views.append({**sendable(words), "columns": columns or min(len(panels), 4), "panels": list(panels)})
+        self.views.append(row_of(panels, columns=columns, **more))
         return f'<div class="rows" data-view="{number}"><hfposemb-row></hfposemb-row></div>'
 
     def panel(self, key: str, title: str, *drawings: tuple[Any, str], **words: Any) -> Panel:
         """Return a panel in the format of the page's script; ``drawings`` are figures with their captions."""
-        none: dict[str, Any] = dict.fromkeys(("color", "subtitle", "help", "foot", "message", "emphasis"), "")
-        none |= {"source": [], "numbers": [], "legend": [], "scale_bars": [], "lists": [], "span": 1, "tone": "normal"}
-        actions = ["PNG", "SVG"] if drawings else []
-        packed = [{"caption": sendable(caption), **self.packer.figure(figure)} for figure, caption in drawings]
-        shown = sendable({**none, "key": key, "title": title, "actions": actions, **words})
-        return {**shown, "drawings": packed}
+        return packed_panel(self.packer, key, title, *drawings, **words)
 
     def absent(self, place: int, why: str) -> Panel:
         """Return a panel that states why there is nothing to draw."""
@@ -88,7 +79,7 @@ class Page:
 
     def owner(self, place: int, about: str = "") -> dict[str, Any]:
         """Return the properties of a panel that identify its source."""
-        return {"source": [self.names[place], about], "color": style.source_style(place)[0]}
+        return owner(self.names[place], place, about)
 
     def html(self, title: str, written: str) -> str:
         """Return the page."""

@@ -11,27 +11,23 @@ from numpy.typing import NDArray
 
 from ..analysis.geometry import spectrum
 from ..analysis.projection import project
-from ..analysis.similarity_matrix import similarity
 from ..comparison.alignment import rows_of
 from ..errors import HfposembError
-from ..figures import line_figures, matrix_figures, position_figures, style
-from ..figures.named_figures import is_mechanism, kernel_length, mean_cosine_by_distance, positive_norms
+from ..figures import line_figures, position_figures, style
+from ..figures.named_figures import is_mechanism, mean_cosine_by_distance, positive_norms
 from ..figures.palette import POSITION, SIMILARITY
 from ..figures.style import listed
-from ..numbers import percent
 from ..tables.embeddings import stack
 from ..tables.encodings import PositionEncoding
 from ..tables.table import EmbeddingTable
 from . import html_tables
+from .panel_packing import Panel, scale_bar
 from .position_findings import axes_caption
-from .report_page import Page, Panel
+from .report_page import Page
+from .source_drawings import NO_CLOUD, cosine_matrix, map_foot, mechanism, no_rows
 
 POSITIONS = 2_000
 """Maximum number of positions drawn of a table."""
-
-
-CELLS = 512
-"""Maximum number of cells of a drawn matrix per direction; larger ones are drawn by blocks."""
 
 
 DEEP = 3
@@ -69,7 +65,7 @@ def add_positions(page: Page) -> None:
             panels.append(page.absent(place, str(error)))
     about = "Hover over or tap a position to mark it in all plots."
     parts = {stack(source) for source in page.sources if source.positions}
-    bars = [_bar("position 0", "last", POSITION.light), _bar("cosine −1", "+1", SIMILARITY.light)]
+    bars = [scale_bar("position 0", "last", POSITION.light), scale_bar("cosine −1", "+1", SIMILARITY.light)]
     body = page.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
     heading = rows_of("position", (parts.pop(), "")).capitalize() if len(parts) == 1 else "Positions"
     page.add(heading, about, body + page.row(_lines(page, having), columns=min(3, len(having) * 3)))
@@ -85,39 +81,27 @@ def _drawn_rows(page: Page, place: int, table: EmbeddingTable) -> _Rows:
 
 def _cloud(page: Page, rows: _Rows, *, dims: int) -> Panel:
     """Draw positions as a cloud above the matrix of their cosines."""
-    count = len(rows.table.vectors)
+    count = rows.table.shape[0]
     foot, drawings = "PCA", []
     if dims > 1 and rows.table.finite.sum() > 1:
         found = project(rows.table, method="pca", dims=dims)
         drawings.append((position_figures.projection(found), axes_caption(found)))
-        kept = f"{percent(found.quality.neighbours_kept)} of {found.quality.k} neighbours kept"
-        foot = f"PCA · {dims} of {rows.table.shape[1]:,} dimensions · {kept}"
-    matrix = similarity(rows.table).astype(np.float32)
-    drawings.append((matrix_figures.similarity_matrix(matrix, most=CELLS), "cosine of each pair of positions"))
-    if count > CELLS:
-        foot += f" · matrix averaged in blocks of {-(-count // CELLS)}"
+        foot = map_foot(found, rows.table.shape[1])
+    matrix, blocks = cosine_matrix(rows.table)
+    drawings.append(matrix)
     kind = rows_of("position", (stack(page.sources[rows.place]), ""))
     about = f"{count:,} of {rows.whole:,} {kind}" if count < rows.whole else f"{count:,} {kind}"
-    return page.panel(f"positions-{rows.place}", "", *drawings, foot=foot, **page.owner(rows.place, about))
+    shown = " · ".join(filter(None, (foot, blocks)))
+    return page.panel(f"positions-{rows.place}", "", *drawings, foot=shown, **page.owner(rows.place, about))
 
 
 def _mechanism(page: Page, place: int, encoding: PositionEncoding) -> Panel:
     """Draw the effect of distance in a mechanism without rows, in its own unit."""
-    unit = encoding.unit
-    if unit == "none":
-        return page.absent(place, getattr(encoding, "reason", f"{encoding.kind} positions have no rows"))
-    count = kernel_length(encoding)
-    back = encoding.profile(-np.arange(count)).astype(np.float32)
-    line = style.Series(page.names[place], back, *style.source_style(place))
-    matrix = encoding.matrix(count).astype(np.float32)
-    return page.panel(
-        f"positions-{place}",
-        "Positions are not vectors that are added to words, so there is no cloud",
-        (line_figures.similarity_by_distance([line], unit=unit, height=340), f"{unit} by distance back"),
-        (matrix_figures.similarity_matrix(matrix, unit=unit, most=CELLS), f"{unit} of each pair of positions"),
-        foot=f"first {count:,} positions",
-        **page.owner(place, f"{encoding.kind} {rows_of('position', (stack(page.sources[place]), ''))}"),
-    )
+    if encoding.unit == "none":
+        return page.absent(place, no_rows(encoding))
+    *drawings, foot = mechanism(encoding, page.names[place], place)
+    about = f"{encoding.kind} {rows_of('position', (stack(page.sources[place]), ''))}"
+    return page.panel(f"positions-{place}", NO_CLOUD, *drawings, foot=foot, **page.owner(place, about))
 
 
 def _lines(page: Page, having: Sequence[_Rows]) -> list[Panel]:
@@ -159,7 +143,3 @@ def _said(page: Page, metric: str, unit: str = "") -> str:
         if found.value is not None:
             parts.append(f"{html_tables.figure(found.value, found.unit)}{unit} in {name}")
     return listed(parts) if parts else "unknown"
-
-
-def _bar(low: str, high: str, colors: Sequence[str]) -> dict[str, Any]:
-    return {"low": low, "high": high, "colors": list(colors), "title": ""}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..analysis.projection import project
 from ..errors import HfposembError
-from ..figures import style, token_figures
+from ..figures import token_figures
 from ..numbers import percent
 from ..tables.table import EmbeddingTable
 from . import html_tables
-from .report_page import SEED, Page, Panel
+from .panel_packing import Panel
+from .report_page import SEED, Page
+from .source_drawings import class_legend, sampled
 
 TOKENS = 20_000
 """Maximum number of tokens drawn of a vocabulary; larger ones are sampled with a seed."""
@@ -41,21 +41,12 @@ def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
     found = project(table, method="pca", dims=2)
     ratio = found.explained_variance_ratio
     assert ratio is not None
-    count = len(found.rows)
-    about = f"all {count:,} tokens"
-    if count > TOKENS:
-        chosen = np.sort(np.random.default_rng(SEED).choice(count, TOKENS, replace=False))
-        found = found.take(chosen)
-        about = f"{TOKENS:,} of {count:,} tokens, sampled with seed {SEED}"
-    legend = [
-        {"name": name, "color": style.CLASS_COLOURS[name], "note": f"{many:,}"}
-        for name, many in token_figures.class_counts(table.labels, rows=found.rows).items()
-    ]
+    found, about = sampled(found, TOKENS, SEED)
     return page.panel(
         f"tokens-{place}",
         f"Two components explain {percent(float(ratio.sum()))} of the variance",
         (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
-        legend=legend,
+        legend=class_legend(table.labels, found),
         foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),
         **page.owner(place, about),
     )

@@ -12,11 +12,12 @@ from hfposemb.app import limits
 from hfposemb.app.findings import selected_tokens, token_map, token_selection
 from hfposemb.app.findings.chosen_word import Word
 from hfposemb.app.findings.token_search import NOT_SEARCHED
-from hfposemb.app.findings.token_selection import NOTHING, Selection, decoded, encoded
+from hfposemb.app.findings.token_selection import NOTHING, Selection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
+from hfposemb.figures.encoded_rows import decoded, encoded
 from hfposemb.tables.table import TOKEN_CLASSES
 
 from .test_app import HOSTILE, WORDS, checkpoint, open_session

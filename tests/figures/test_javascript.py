@@ -11,7 +11,7 @@ import pytest
 
 from app.components import page_script, page_style
 from hfposemb.figures.assets import STATIC
-from hfposemb.figures.javascript import joined, report_script
+from hfposemb.figures.javascript import joined, report_script, widget_script
 from tests.support.installing import ROOT, tracked
 
 MODULES = sorted([*STATIC.glob("*.js"), *page_script.FOLDER.glob("*.js")])
@@ -73,7 +73,10 @@ def test_a_name_is_one_file(tmp_path: Path) -> None:
 
 
 def test_every_module_is_in_a_script() -> None:
-    both = page_script.page_script() + report_script()
+    pages = page_script.page_script() + report_script()
+    widget, _, exported = widget_script().rpartition("\nexport default ")
+    assert exported == "{ render: renderWidget };\n"
+    both = pages + widget
     for path in MODULES:
         defined = re.findall(r"^(?:export )?(?:async )?(?:function|class|const) (\w+)", path.read_text("utf-8"), re.M)
         assert defined, path.name

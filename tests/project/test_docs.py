@@ -31,7 +31,7 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
     add_gpt2(hub, tmp_path)
 
 
-RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/howto/scripts.md")
+RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/howto/scripts.md", "docs/widget.md")
 
 
 @pytest.mark.parametrize("page", RUN)

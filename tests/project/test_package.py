@@ -99,6 +99,7 @@ figures -> comparison composition analysis tables
 checks -> models analysis checkpoints tables
 surveys -> comparison models analysis checkpoints tables
 reports -> figures comparison models analysis tables
+widget -> reports figures comparison models analysis tables
 """
 """What each package may import. All may import the modules at the top: errors, files and other helpers."""
 

@@ -4,6 +4,7 @@ import { clearByEscape } from "./escape.js";
 import { followPrinting } from "./print.js";
 import { PaintQueue } from "./queue.js";
 import { defineRow } from "./row_element.js";
+import { isDarkPage, THEME_ATTRIBUTES } from "./theme.js";
 
 const MOST_FILES = 48; // kept decoded
 
@@ -15,6 +16,7 @@ class Page {
   selections = /** @type {Map<string, string>} */ (new Map());
   marks = /** @type {Map<string, Mark>} */ (new Map());
   plotly = /** @type {Promise<PlotlyLibrary> | null} */ (null);
+  #library = /** @type {Promise<SentFile> | null} */ (null);
 
   constructor() {
     this.queue = new PaintQueue({ distance: below, height: () => innerHeight, pause: (near) => this.#pause(near) });
@@ -22,11 +24,14 @@ class Page {
     followPrinting();
     window.addEventListener("keydown", clearByEscape);
     let dark = this.isDark();
-    new MutationObserver(() => {
+    const themes = new MutationObserver(() => {
       if (dark === this.isDark()) return;
       dark = this.isDark();
       this.links.dispatchEvent(new Event("theme"));
-    }).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    });
+    for (const node of [document.documentElement, document.body]) {
+      themes.observe(node, { attributes: true, attributeFilter: THEME_ATTRIBUTES });
+    }
     defineRow();
   }
 
@@ -64,6 +69,22 @@ class Page {
   }
 
   /**
+   * Return an address of plotly.js where it is no file beside the page: it is read once for all widgets of a notebook.
+   * @param {() => Promise<ArrayBuffer>} read
+   * @returns {Promise<SentFile>}
+   */
+  library(read) {
+    this.#library ??= read().then(
+      (script) => ({ url: URL.createObjectURL(new Blob([script], { type: "text/javascript" })) }),
+      (error) => {
+        this.#library = null;
+        throw error;
+      },
+    );
+    return this.#library;
+  }
+
+  /**
    * Load a style sheet once.
    * @param {string | undefined} url
    * @returns {Promise<void>}
@@ -97,7 +118,7 @@ class Page {
   }
 
   /**
-   * Select rows of a group, as a text of token_selection.py; an empty one selects nothing.
+   * Select rows of a group, as a text of encoded_rows.py; an empty one selects nothing.
    * @param {string} scope
    * @param {string} group
    * @param {string} rows
@@ -148,7 +169,7 @@ class Page {
 
   /** @returns {boolean} */
   isDark() {
-    return document.body.classList.contains("dark");
+    return isDarkPage([document.documentElement, document.body]);
   }
 
   /**

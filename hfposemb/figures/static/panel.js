@@ -132,6 +132,16 @@ export class PanelView {
     if (focused >= 0) buttons()[focused]?.focus({ preventScroll: true });
   }
 
+  /**
+   * Return the rows of a group that an event of this panel is about: those within a shape, or that of a point.
+   * @param {{ area?: Corners, group?: string | null, index?: number }} told
+   * @returns {Set<number> | null}
+   */
+  chosen({ area, group, index }) {
+    if (area) return this.plots[0]?.rowsWithin(area) ?? null;
+    return group && index !== undefined ? new Set([index]) : null;
+  }
+
   /** Whether rows that are selected stand out in its plots. */
   get selects() {
     return Boolean(this.spec?.selects);
@@ -147,7 +157,7 @@ export class PanelView {
     const bars = scaleBars(this.#bars(spec, value), value);
     const flat = !spec.drawings.some(({ figure }) => figure.layout.scene);
     const tools = toolButtons((flat && spec.tools) || [], () => this.plots[0],
-      (area) => this.trigger("select", { panel: this.key, area }));
+      (area) => this.trigger("select", { panel: this.key, area }, this));
     if (!tools) return names ?? bars;
     return names || bars ? h("div", "keys", h("div", "", names, bars), tools) : h("div", "keys alone", tools);
   }

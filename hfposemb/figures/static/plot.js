@@ -7,7 +7,7 @@ import { page } from "./page.js";
 import { PlotlyStage } from "./plotly_adapter.js";
 import { growth } from "./present.js";
 import { recoloured } from "./recolour.js";
-import { rowsOf, withSelected } from "./selection.js";
+import { rowsOf, rowsWithin, withSelected } from "./selection.js";
 import { tablesOf } from "./table.js";
 import { plain } from "./text.js";
 import { tooltip } from "./tooltip.js";
@@ -168,6 +168,15 @@ export class Plot {
   }
 
   /**
+   * Return the rows of its group within a shape, in the coordinates of the plot.
+   * @param {Corners} area
+   * @returns {Set<number>}
+   */
+  rowsWithin(area) {
+    return rowsWithin(this.#figure?.data ?? [], this.traces, area);
+  }
+
+  /**
    * Save the picture as a file.
    * @param {string} format
    * @param {string} filename
@@ -283,7 +292,7 @@ export class Plot {
     this.panel.trigger("select", {
       panel: this.panel.key, group: patch ? "patch" : trace.group, index: index ?? point.pointNumber,
       text: labelOf(trace, placeOf(point)), x: point.x ?? null, y: point.y ?? null,
-    });
+    }, this.panel);
   }
 
   // Lay the mark of each group over the plot; the first trace of a group has its label.
@@ -306,8 +315,8 @@ export class Plot {
    */
   #mark(trace, data, index, labelled) {
     if (data.type === "heatmap") {
-      const axes = this.stage.axes(data);
-      return axes ? cross(axes, trace.axes, index) : [];
+      const axes = this.stage.axes(data), at = trace.places ? trace.places.get(index) : index;
+      return axes && at !== undefined ? cross(axes, trace.axes, at) : [];
     }
     const at = placeOfRow(trace, index), where = at === null ? null : this.stage.projector(data);
     if (at === null || !where || !this.drawn) return [];

@@ -27,12 +27,13 @@ export function tooltip(points, traces) {
  */
 function subject(points, traces) {
   const point = points[0], trace = traces[point.curveNumber], patches = patchesOf(trace, point);
-  const named = trace?.group ? `${plain(trace.group)} ${number(rowOf(trace, point))}` : "";
-  const label = labelOf(trace, placeOf(point));
+  const place = placeOf(point), own = Array.isArray(place) ? null : trace?.numbers?.[place];
+  const named = trace?.group ? `${plain(trace.group)} ${number(own ?? rowOf(trace, point))}` : "";
+  const label = labelOf(trace, place);
   if (patches) {
     return [patches.map(({ row, column }) => `row ${row}, column ${column}`).join(" and "), number(point.z)];
   }
-  if (Array.isArray(placeOf(point)) && !label) return [cell(point), number(point.z)];
+  if (Array.isArray(place) && !label) return [cell(point), number(point.z)];
   if (label) return [plain(label), ...(named ? [named] : [])];
   if (named && point.xaxis?.showticklabels === false) return [named]; // a map, whose axes have no meaning
   if (point.z !== undefined) return [named || `${number(point.x)}, ${number(point.y)}, ${number(point.z)}`];

@@ -19,6 +19,7 @@ export function describe(trace) {
     group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points,
     axes: meta.axes ?? "xy", grid: meta.grid ?? null, tiles: meta.tiles ?? null, kept: meta.kept ?? null,
     of: meta.of ?? 0, outside: meta.outside ? new Set(meta.outside) : null, stub: Boolean(meta.stub),
+    numbers: meta.numbers ?? null,
     own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate),
   };
 }
@@ -41,7 +42,10 @@ export function placeOf(point) {
 export function rowOf(trace, point) {
   if (!trace?.group) return null;
   const place = placeOf(point);
-  if (Array.isArray(place)) return Math.round(trace.axes === "y" ? point.y : point.x);
+  if (Array.isArray(place)) {
+    const at = Math.round(trace.axes === "y" ? point.y : point.x);
+    return trace.ids ? trace.ids[at] ?? null : at;
+  }
   return trace.ids ? trace.ids[place] : place + trace.first;
 }
 

@@ -8,7 +8,28 @@ interface GradioElement {
   watch: (name: string, changed: () => void) => void;
 }
 
-type Trigger = (event: string, data?: object) => void;
+/** ``view`` is what sends the event, for who draws the page without a server. */
+type Trigger = (event: string, data?: object, view?: Chooser) => void;
+
+interface Chooser {
+  chosen: (told: { area?: Corners; group?: string | null; index?: number }) => Set<number> | null;
+}
+
+/** The model of a widget: what the notebook and its kernel share. */
+interface WidgetModel {
+  get: (name: string) => any;
+  set: (name: string, value: any) => void;
+  save_changes: () => void;
+  on: (event: string, listener: (...values: any[]) => void) => void;
+  off: (event: string, listener: (...values: any[]) => void) => void;
+  send: (content: object) => void;
+  widget_manager: { get_model: (id: string) => Promise<{ get: (name: string) => any }> };
+}
+
+/** What says the theme of a page. */
+interface ThemedElement {
+  getAttribute: (name: string) => string | null;
+}
 
 // ---- what Python sends: see plot.py ----
 
@@ -166,6 +187,7 @@ interface TraceInfo {
   of: number;
   outside: Set<number> | null;
   stub: boolean;
+  numbers: ArrayLike<number> | null; // of the points in their own table, where a group has others
   own: boolean;
 }
 
@@ -199,7 +221,7 @@ interface Paintable {
 }
 
 /** What a plot needs of its panel. */
-interface PlotOwner {
+interface PlotOwner extends Chooser {
   key: string;
   selects: boolean;
   presented: () => boolean;
