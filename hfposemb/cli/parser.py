@@ -15,6 +15,7 @@ from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
+from .browsing import run_atlas
 from .checking import run_check, run_rope
 from .inspecting import (
     run_cache,
@@ -189,10 +190,29 @@ def _survey_commands(commands: Commands) -> None:
     _add_engine(command)
 
     command = _command(commands, "again", run_again, "repeat the measurements of a survey and compare the results")
-    command.add_argument("survey", metavar="SURVEY", help="the folder of a survey, or a CSV file of its rows")
+    command.add_argument(
+        "survey", metavar="SURVEY", help="the folder of a survey, or a CSV or parquet file of its rows"
+    )
     command.add_argument("sources", nargs="*", metavar="SOURCE", help="sources to measure again (default: all)")
     _add_access(command)
     _add_engine(command)
+
+    command = _command(commands, "atlas", run_atlas, "write a page to browse a survey, or publish it as a dataset")
+    command.add_argument(
+        "survey", metavar="SURVEY", help="the folder of a survey, or a CSV or parquet file of its rows"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help=".html page (default: _atlas.html in the folder, or next to the file)"
+    )
+    command.add_argument("--open", action="store_true", help="open the page in a browser")
+    command.add_argument("--title", metavar="TEXT", help="title of the page and of the dataset")
+    command.add_argument(
+        "--dataset", type=Path, metavar="FOLDER", help="also write parquet files and a data card for the Hub"
+    )
+    command.add_argument(
+        "--app", metavar="ADDRESS", help="app that the page links to (default: the one on this machine)"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands, "trajectory", run_trajectory, "follow a table through the checkpoints of a training run"

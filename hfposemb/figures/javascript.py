@@ -99,3 +99,9 @@ def _read(name: str, folders: Sequence[Path]) -> _Module:
 def report_script() -> str:
     """Return the script of a report."""
     return joined("report.js")
+
+
+@cache
+def atlas_script() -> str:
+    """Return the script of an atlas."""
+    return joined("atlas.js")

@@ -27,7 +27,7 @@ RELATIVE = 1e-6
 ABSOLUTE = 1e-12
 """Absolute tolerance, for rounding error around zero, which differs between processors."""
 
-OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
+OF_TABLE = ("commit", "kind", "architecture", "tensor", "file", "rows", "width")
 OF_FIGURE = (
     *("value", "unit", "deviation", "p", "draws", "seed"),
     *("baseline", "baseline_mean", "baseline_low", "baseline_high"),

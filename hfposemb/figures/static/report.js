@@ -1,5 +1,6 @@
 // The script of a report: its panels, whose numbers are in the page itself.
 
+import { embedded, file } from "./embedded.js";
 import { drawRow } from "./row.js";
 
 /** Draw every row of the page, in the colours that the reader's system prefers, and on paper in light ones. */
@@ -19,24 +20,6 @@ function drawReport() {
     const value = { ...shared, ...views.rows[Number(element.dataset.view)] };
     drawRow({ element, trigger: () => {}, props: { value }, watch: () => {} });
   }
-}
-
-/**
- * Return the text of an element that holds data.
- * @param {string} id
- */
-function embedded(id) {
-  return document.getElementById(id)?.textContent ?? "";
-}
-
-/**
- * Return an address of something in the page.
- * @param {BlobPart} part
- * @param {string} [type]
- * @returns {SentFile}
- */
-function file(part, type) {
-  return { url: URL.createObjectURL(new Blob([part], { type })) };
 }
 
 drawReport();
