@@ -43,23 +43,17 @@ def model_table(rows: pandas.DataFrame, value: str = "value") -> pandas.DataFram
 
     measured = rows[rows["metric"].notna()].copy()
     measured["metric"] = measured["metric"].str.strip()
-    measured["part"] = measured["table"].map(_part)
+    measured["part"] = [table.rpartition(".")[0] for table in measured["table"]]
     names = [measure.name.strip() for measure in measures_in(rows)]
     found = []
     for source, of_source in measured.groupby("source", sort=False):
-        parts = [part for part in dict.fromkeys(of_source["part"]) if part is not None]
-        shared = of_source[~of_source["part"].isin(parts)]
-        for part in parts or [None]:
-            own = of_source if part is None else pandas.concat([of_source[of_source["part"] == part], shared])
+        shared = of_source[of_source["part"] == ""]
+        for part in [part for part in dict.fromkeys(of_source["part"]) if part] or [""]:
+            own = pandas.concat([of_source[of_source["part"] == part], shared])
             values = own.drop_duplicates("metric").set_index("metric")[value].reindex(names)
-            found.append({"source": source, "part": part, **_facts(own), **values.to_dict()})
+            found.append({"source": source, "part": part or None, **_facts(own), **values.to_dict()})
     table = pandas.DataFrame(found, columns=[*FACTS, *names])
     return table.astype({"rows": "Int64", "width": "Int64"})
-
-
-def _part(table: str) -> str | None:
-    """Return the part that a table belongs to; none for a model with a single part and for shared tables."""
-    return table.rpartition(".")[0] or None
 
 
 def _facts(own: pandas.DataFrame) -> dict[str, object]:
