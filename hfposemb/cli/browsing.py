@@ -24,7 +24,7 @@ def run_atlas(given: argparse.Namespace) -> None:
 
     out = given.out or _place(given.survey)
     check_path(out)
-    rows = rows_of(given.survey)
+    rows = rows_of(given.survey).sort_values("source", kind="stable", key=lambda names: names.str.lower())
     name = Path(given.survey).resolve().name or given.survey
     page = atlas_page(rows, title=given.title or f"Atlas of {name}", app=given.app or APP)
     with complete_file(out) as file:

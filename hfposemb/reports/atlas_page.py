@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..comparison.metric_meanings import UNITS, meaning
 from ..comparison.metrics import SECTIONS, Measure
-from ..comparison.model_table import measures_in, model_table
+from ..comparison.model_table import ModelRows, measures_in, rows_by_model
 from ..errors import InputError
 from ..figures.javascript import atlas_script
 from ..figures.palette import CLASSES, PALETTE, SOURCES, Colour
@@ -60,15 +60,14 @@ def atlas_page(rows: pandas.DataFrame, *, title: str = "Atlas", app: str = APP) 
         >>> page.splitlines()[0], "<td>.168</td>" in page
         ('<!doctype html>', True)
     """
-    models, measures = model_table(rows), measures_in(rows)
-    if models.empty or not measures:
+    models, measures = rows_by_model(rows), measures_in(rows)
+    if not models or not measures:
         raise InputError("no source of this survey could be measured; its rows have the reasons")
     shown = _shown_names(models)
-    chance = _chance_texts(rows, models, measures)
     parts = (
         _plot_section(models, measures),
         _choice_section(),
-        _table_section(models, measures, shown, chance),
+        _table_section(models, measures, shown),
         _meanings(measures),
         _failures(rows),
         _provenance(rows),
@@ -77,7 +76,7 @@ def atlas_page(rows: pandas.DataFrame, *, title: str = "Atlas", app: str = APP) 
         title=html.escape(display(title, width=300)),
         header=about(f"{_count(len(models), 'model')}, {_count(len(measures), 'figure')}"),
         body="\n".join(part for part in parts if part),
-        data=_data(models, measures, shown, chance, app),
+        data=_data(models, measures, shown, app),
         script=atlas_script(),
         style=page_style("report.css", "tables.css", "atlas.css"),
     )
@@ -102,36 +101,32 @@ def _count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _shown_names(models: pandas.DataFrame) -> list[str]:
+def _shown_names(models: Sequence[ModelRows]) -> list[str]:
     """Return a display name of each row: that of the source, and of its part if it has several."""
-    of_source = dict(zip(unique := list(dict.fromkeys(models["source"])), names(unique), strict=True))
-    pairs = zip(models["source"], models["part"].fillna(""), strict=True)
-    return [display(of_source[source] + (f", {part}" if part else ""), width=80) for source, part in pairs]
+    sources = list(dict.fromkeys(model.facts["source"] for model in models))
+    of_source = dict(zip(sources, names(sources), strict=True))
+    pairs = [(of_source[model.facts["source"]], model.facts["part"]) for model in models]
+    return [display(name + (f", {part}" if part else ""), width=80) for name, part in pairs]
 
 
-def _data(
-    models: pandas.DataFrame,
-    measures: Sequence[Measure],
-    shown: Sequence[str],
-    chance: Mapping[str, list[str]],
-    app: str,
-) -> dict[str, Any]:
+def _data(models: Sequence[ModelRows], measures: Sequence[Measure], shown: Sequence[str], app: str) -> dict[str, Any]:
     """Return what the script needs: values, names, colours and meanings."""
+    figures = [
+        {
+            "name": (name := one.name.strip()),
+            "unit": one.unit,
+            "about": meaning(one),
+            "values": [model.value(name) for model in models],
+            "chance": [_chance(model, one) for model in models],
+        }
+        for one in measures
+    ]
     return {
         "names": list(shown),
         "hover": [escape(name, width=80) for name in shown],
-        "sources": models["source"].tolist(),
-        "groups": {name: models[name].fillna("not known").tolist() for name in COLOURED_BY},
-        "figures": [
-            {
-                "name": (name := one.name.strip()),
-                "unit": one.unit,
-                "about": meaning(one),
-                "values": [None if value != value else value for value in models[name].astype(float)],
-                "chance": chance[name],
-            }
-            for one in measures
-        ],
+        "sources": [model.facts["source"] for model in models],
+        "groups": {name: [model.facts[name] or "not known" for model in models] for name in COLOURED_BY},
+        "figures": figures,
         "colours": [[one.light, one.dark] for one in _GROUPS],
         "roles": {name: [PALETTE[name].light, PALETTE[name].dark] for name in ("ink", "subdued", "faint", "accent")},
         "other": [PALETTE["baseline"].light, PALETTE["baseline"].dark],
@@ -140,41 +135,25 @@ def _data(
     }
 
 
-def _chance_texts(
-    rows: pandas.DataFrame, models: pandas.DataFrame, measures: Sequence[Measure]
-) -> dict[str, list[str]]:
-    """Return, for each figure, what its value in each row of the table is compared with."""
-    columns = ("baseline_low", "baseline_high", "untrained", "sinusoid")
-    low, high, untrained, sinusoid = (model_table(rows, column) for column in columns)
-    found: dict[str, list[str]] = {}
-    for one in measures:
-        name = one.name.strip()
-        texts = []
-        for place in range(len(models)):
-            ends = [figure_text(_at(side, name, place), one.unit) for side in (low, high)]
-            known = [figure_text(_at(side, name, place), one.unit) for side in (untrained, sinusoid)]
-            texts.append(
-                f"by chance {ends[0]} to {ends[1]}"
-                if ends[0] != "–"
-                else "; ".join(f"{what} {text}" for what, text in zip(("untrained", "sinusoid"), known, strict=True))
-                if "–" not in known
-                else ""
-            )
-        found[name] = texts
-    return found
+def _chance(model: ModelRows, measure: Measure) -> str:
+    """Return what a figure is compared with: the interval of its surrogates, or two known tables."""
 
+    def text(column: str) -> str:
+        return figure_text(model.value(measure.name.strip(), column), measure.unit)
 
-def _at(table: pandas.DataFrame, name: str, place: int) -> float | None:
-    value = table[name].iloc[place]
-    return None if value is None or value != value else float(value)
+    low, high, untrained, sinusoid = map(text, ("baseline_low", "baseline_high", "untrained", "sinusoid"))
+    if low != "–":
+        return f"by chance {low} to {high}"
+    return f"untrained {untrained}; sinusoid {sinusoid}" if "–" not in (untrained, sinusoid) else ""
 
 
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _plot_section(models: pandas.DataFrame, measures: Sequence[Measure]) -> str:
-    """Return the plot and its controls; the first two figures that most models have are chosen."""
-    order = sorted(range(len(measures)), key=lambda place: -models[measures[place].name.strip()].notna().sum())
+def _plot_section(models: Sequence[ModelRows], measures: Sequence[Measure]) -> str:
+    """Return the plot and its controls; the two figures that most models have are chosen."""
+    having = [sum(model.value(one.name.strip()) is not None for model in models) for one in measures]
+    order = sorted(range(len(measures)), key=lambda place: -having[place])
     x, y = order[0], order[1] if len(order) > 1 else order[0]
     coloured = "".join(f'<option value="{name}">{what}</option>' for name, what in COLOURED_BY.items())
     return (
@@ -222,9 +201,7 @@ def _choice_section() -> str:
     )
 
 
-def _table_section(
-    models: pandas.DataFrame, measures: Sequence[Measure], shown: Sequence[str], chance: Mapping[str, list[str]]
-) -> str:
+def _table_section(models: Sequence[ModelRows], measures: Sequence[Measure], shown: Sequence[str]) -> str:
     groups = "".join(
         f'<label>{what.capitalize()}<select class="only" data-group="{name}"><option value="">all</option></select>'
         "</label>"
@@ -242,7 +219,7 @@ def _table_section(
         '<p class="about" id="count" role="status"></p></div>'
         '<div class="sheet long" role="region" aria-label="All models" tabindex="0"><table class="atlas">'
         f"<thead><tr>{_heads(measures)}</tr></thead>"
-        f"<tbody>{''.join(_model_rows(models, measures, shown, chance))}</tbody></table></div></section>"
+        f"<tbody>{''.join(_model_rows(models, measures, shown))}</tbody></table></div></section>"
     )
 
 
@@ -257,21 +234,15 @@ def _heads(measures: Sequence[Measure]) -> str:
     return "".join(parts)
 
 
-def _model_rows(
-    models: pandas.DataFrame, measures: Sequence[Measure], shown: Sequence[str], chance: Mapping[str, list[str]]
-) -> Iterator[str]:
-    columns = {one.name.strip(): models[one.name.strip()].tolist() for one in measures}
-    facts = models[["kind", "architecture", "rows", "width"]].astype(object)
-    facts = facts.where(facts.notna(), None)
-    for place, (name, source) in enumerate(zip(shown, models["source"], strict=True)):
-        kind, architecture, rows, width = facts.iloc[place]
-        cells = [f"<td>{html.escape(display(text or '–', width=40))}</td>" for text in (kind, architecture)]
-        cells += [f"<td>{'–' if size is None else f'{size:,}'}</td>" for size in (rows, width)]
+def _model_rows(models: Sequence[ModelRows], measures: Sequence[Measure], shown: Sequence[str]) -> Iterator[str]:
+    for place, (name, model) in enumerate(zip(shown, models, strict=True)):
+        texts = [display(model.facts[key] or "–", width=40) for key in COLOURED_BY]
+        texts += ["–" if (size := model.facts[key]) is None else f"{size:,}" for key in ("rows", "width")]
+        cells = [f"<td>{html.escape(text)}</td>" for text in texts]
         for one in measures:
-            key = one.name.strip()
-            said = f' title="{html.escape(beside)}"' if (beside := chance[key][place]) else ""
-            cells.append(f"<td{said}>{figure_text(columns[key][place], one.unit)}</td>")
-        whole = html.escape(display(source, width=300))
+            said = f' title="{html.escape(beside)}"' if (beside := _chance(model, one)) else ""
+            cells.append(f"<td{said}>{figure_text(model.value(one.name.strip()), one.unit)}</td>")
+        whole = html.escape(display(model.facts["source"], width=300))
         head = f'<th scope="row" title="{whole}">{html.escape(name)}</th>'
         yield f'<tr data-row="{place}">{head}{"".join(cells)}</tr>'
 

@@ -33,6 +33,7 @@ def _write(folder: Path, number: int, count: int, shape: tuple[int, int, int]) -
             tables = {"wte.weight": words, "wpe.weight": rows}
         case "llama":
             config |= {"num_attention_heads": 2, "num_hidden_layers": 1, "max_position_embeddings": positions}
+            config |= {"rope_theta": 10_000.0, "intermediate_size": 32, "num_key_value_heads": 2}
             tables = {"model.embed_tokens.weight": words, "lm_head.weight": words[::-1].copy()}
         case _:
             config |= {"max_position_embeddings": positions, "num_attention_heads": 2, "num_hidden_layers": 1}
