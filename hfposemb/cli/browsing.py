@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import webbrowser
 from pathlib import Path
 
 from ..errors import InputError
-from .options import byte_size
+from .options import byte_size, print_json
 
 PAGE = "_atlas.html"
 """Name of the page in the folder of a survey; readers of partitioned parquet skip names with this prefix."""
@@ -40,7 +39,7 @@ def run_atlas(given: argparse.Namespace) -> None:
     if given.dataset is not None:
         facts["dataset"] = str(write_dataset(rows, given.dataset, **({"name": given.title} if given.title else {})))
     if given.json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(facts)
     else:
         print(f"wrote {out}: {facts['models']:,} models, {byte_size(out.stat().st_size)}, opens in any browser")
         if facts["dataset"] is not None:

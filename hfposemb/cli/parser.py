@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 _DEBUG = "print the full traceback of an error"
+_VERBOSE = "log what is read, from where, and what is tried again"
+_JSON = "print one JSON document, and nothing else, on standard output"
 _SOURCES = (
     f"owner/name, ./folder, ./model.gguf, {', '.join(f'sample:{name}' for name in SAMPLES)} "
     "or a built-in such as sinusoidal:512x384"
@@ -54,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
     top.add_argument("--debug", action="store_true", help=_DEBUG)
+    top.add_argument("--verbose", action="store_true", help=_VERBOSE)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
         _serving_commands,
@@ -66,8 +69,14 @@ def parser() -> argparse.ArgumentParser:
         _cache_command,
     ):
         add(commands)
-    for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
+    for command in commands.choices.values():
+        described = any("--schema" in action.option_strings for action in command._actions)
+        command.add_argument(
+            "--json", action="store_true", help=_JSON + (", described by --schema" if described else "")
+        )
+        # Accepted after a command too, without overriding a value before it.
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
+        command.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=_VERBOSE)
     return top
 
 
@@ -90,7 +99,6 @@ def _table_commands(commands: Commands) -> None:
     """Add the commands that read one table of a source."""
     command = _command(commands, "info", run_info, "list the tables of a source without reading them")
     _add_source(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
@@ -114,14 +122,12 @@ def _table_commands(commands: Commands) -> None:
         "--rows", required=True, metavar="A,B,…", help="labels or row numbers, such as king,queen,paris"
     )
     _add_metric(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "neighbours", run_neighbours, "list the exact nearest neighbours of one or more rows")
     _add_table(command)
     command.add_argument("queries", nargs="+", metavar="QUERY", help="a label or a row number")
     command.add_argument("-k", type=int, default=10, help="number of neighbours (default: 10)")
     _add_metric(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _compare_command(commands: Commands) -> None:
@@ -159,7 +165,6 @@ def _compare_command(commands: Commands) -> None:
         default=[],
         help="further metrics, which take minutes; may be repeated",
     )
-    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a self-contained .html page")
 
@@ -212,7 +217,6 @@ def _survey_commands(commands: Commands) -> None:
     command.add_argument(
         "--app", metavar="ADDRESS", help="app that the page links to (default: the one on this machine)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands, "trajectory", run_trajectory, "follow a table through the checkpoints of a training run"
@@ -226,7 +230,6 @@ def _survey_commands(commands: Commands) -> None:
     command.add_argument("--most", type=_count, metavar="N", help="number of checkpoints, evenly spaced (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
-    command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument(
         "--out", type=Path, metavar="FILE", help=".html page with its PCA map and a slider over the steps"
     )
@@ -275,7 +278,6 @@ def _check_commands(commands: Commands) -> None:
         "sources", nargs="+", metavar="SOURCE", help="owner/name, ./folder, ./file.safetensors or a sample"
     )
     command.add_argument("--full", action="store_true", help="read whole tables, all headers and the whole tokenizer")
-    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
     command.add_argument("--schema", action=_Schema, const="check", help="print the JSON Schema of --json and exit")
     command.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings as SARIF 2.1.0, for GitHub")
 
@@ -287,7 +289,6 @@ def _check_commands(commands: Commands) -> None:
     command.add_argument(
         "--factor", type=float, default=8.0, metavar="N", help="factor of the scalings compared (default: 8)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands,
@@ -297,7 +298,6 @@ def _check_commands(commands: Commands) -> None:
     )
     command.add_argument("source", metavar="SOURCE", help="a folder, or a Hub repository, which is downloaded")
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "reproduce", run_reproduce, "measure published findings again and compare")
     command.add_argument("studies", nargs="*", metavar="NAME", help=f"(default: all) {', '.join(STUDIES)}")
@@ -309,7 +309,6 @@ def _check_commands(commands: Commands) -> None:
         help="use another source for a model of a study, such as roberta=./folder",
     )
     _add_access(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _finding_commands(commands: Commands) -> None:
@@ -325,7 +324,6 @@ def _finding_commands(commands: Commands) -> None:
         "--table", metavar="ROLE", help="measure one table alone, token or head (default: token, and an untied head)"
     )
     command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "head", run_head, "compare the token table of an untied model with its output head")
     _add_source(command)
@@ -335,7 +333,6 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument(
         "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands, "changes", run_changes, "list the rows that an adapter, or a fine-tuning, changed the most"
@@ -345,7 +342,6 @@ def _finding_commands(commands: Commands) -> None:
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
     command.add_argument(
@@ -357,14 +353,12 @@ def _finding_commands(commands: Commands) -> None:
         help="also measure how well the slow or fast waves alone determine the position",
     )
     _add_access(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _cache_command(commands: Commands) -> None:
     """Add the command that shows or clears the disk cache."""
     command = _command(commands, "cache", run_cache, "show or clear the disk cache")
     command.add_argument("--clear", action="store_true", help="clear the cache")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_serving(command: argparse.ArgumentParser) -> None:

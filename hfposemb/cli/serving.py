@@ -6,7 +6,7 @@ import argparse
 from importlib.util import find_spec
 
 from ..errors import InputError, MissingExtraError
-from .options import byte_size
+from .options import byte_size, print_json, print_result
 
 
 def run_app(given: argparse.Namespace) -> None:
@@ -22,7 +22,7 @@ def run_app(given: argparse.Namespace) -> None:
     public = True if given.public else False if given.trusted else None
     at = reach(given.host, given.share or None, public)
     check_sources(given.sources, public=at.public)
-    launch(
+    blocks = launch(
         tuple(given.sources),
         host=at.host,
         port=given.port,
@@ -32,7 +32,12 @@ def run_app(given: argparse.Namespace) -> None:
         mcp=given.mcp,
         inbrowser=not given.no_open and has_a_browser(),
         debug=given.debug,
+        quiet=given.json,
+        prevent_thread_lock=given.json,
     )
+    if given.json:
+        print_json({"url": blocks.local_url, "share_url": blocks.share_url, "public": at.public, "mcp": given.mcp})
+        blocks.block_thread()
 
 
 def run_space(given: argparse.Namespace) -> None:
@@ -41,11 +46,15 @@ def run_space(given: argparse.Namespace) -> None:
 
     models = [model.strip() for model in given.models.split(",") if model.strip()]
     if not given.dry_run:
-        print(publish(given.name, models=models, private=given.private))
+        url = publish(given.name, models=models, private=given.private)
+        print_result(url, {"url": url}, given)
         return
     check_name(given.name)
     files = space_files(models, presets=presets_of(models))
     sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
+    if given.json:
+        print_json({"name": given.name, "files": sizes, "readme": files["README.md"]})
+        return
     print(f"{given.name} would have {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
     for name, size in sizes.items():
         print(f"  {name:<44}{byte_size(size):>12}")
