@@ -66,12 +66,43 @@ the names in the list were not tried there; the command adds them.
 **Included**, in [atlas.csv](atlas.csv), are the sources that need no network. `python -m tests.atlas` measures them,
 and `python -m tests.reference` writes this page from that file.
 
+## Browsing and publishing
+
+```
+hfposemb atlas atlas                     # writes atlas/_atlas.html; --open opens it
+hfposemb atlas atlas --dataset dataset   # also a dataset for the Hub
+```
+
+The page has every model in a table that can be sorted and filtered, and any two metrics as a scatter plot, coloured by
+kind of positions or architecture. Models chosen in either are compared by the command that the page shows, or in the
+app. It is one file, which opens without a network. `hfposemb atlas docs/atlas.csv` writes that of the rows below.
+
+The dataset has `figures.parquet`, a row for each metric of each table, `models.parquet`, a row for each model, the data
+card `README.md` with the meaning, type and unit of every column, and the SHA-256 of each file in `SHA256SUMS`. To
+publish it, and to read it from anywhere:
+
+```
+hf upload OWNER/NAME dataset --repo-type dataset
+```
+
+```text
+pandas.read_parquet("hf://datasets/OWNER/NAME/models.parquet")
+polars.read_parquet("hf://datasets/OWNER/NAME/models.parquet")
+datasets.load_dataset("OWNER/NAME", "models", split="train")
+```
+
+So a survey of other models takes three steps: list them in a text file, one per line (or let `--author` and `--filter`
+find them), run `hfposemb survey --file models.txt --out survey`, and `hfposemb atlas survey --dataset dataset`. An
+interrupted survey continues where it was, and one of a longer list measures only the new models.
+
 ## Repeating the measurements
 
 ```
 hfposemb again docs/atlas.csv   # the rows of this page
 hfposemb again atlas            # your own survey
 ```
+
+A published dataset is repeated from its file: `hfposemb again figures.parquet`.
 
 This measures every source again, with the metrics, draws and seed of the rows; a Hub model is read at the commit in its
 rows, wherever its branch is now. Chance levels are drawn again. A source is the same if the hash of every table is

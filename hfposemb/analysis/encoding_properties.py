@@ -25,6 +25,7 @@ from ..tables.rotary import Rotary
 from ..tables.source_names import names
 from ..tables.sources import BuiltinSource
 from ..tables.table import EmbeddingTable, Provenance, table_of, walk
+from ..tables.tabular import Columns, Tabular
 from .nearest_rows import all_neighbours
 from .probes import extrapolation_probe
 
@@ -64,7 +65,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Requirements:
+class Requirements(Tabular):
     """Requirements of a position encoding, evaluated for one source.
 
     Attributes:
@@ -96,6 +97,11 @@ class Requirements:
 
     def __getitem__(self, name: str) -> Requirement:
         return self.items[list(CHECKS).index(name)]
+
+    def columns(self) -> Columns:
+        """Return one row per requirement: ``name``, ``value``, ``verdict`` and ``sentence``."""
+        names = ("name", "value", "verdict", "sentence")
+        return {name: [getattr(item, name) for item in self.items] for name in names}
 
 
 def encoding_requirements(embeddings: Embeddings, *, part: str | None = None) -> Requirements:

@@ -19,11 +19,12 @@ from ..errors import InputError
 from ..tables.encoding_base import unit_rows
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, all_rows
+from ..tables.tabular import Columns, Facts, Tabular
 from .rows import BLOCK_BYTES, LARGEST_BLOCK, MOST_SQUARE, directed, finite_blocks, mean_row, norms, unit_sums
 
 
 @dataclass(frozen=True)
-class Isotropy:
+class Isotropy(Facts):
     """How evenly a table of ``rows`` finite rows and ``width`` columns fills its space.
 
     ``participation_ratio`` is (Σλ)² / Σλ², the effective number of components that carry the variance.
@@ -142,7 +143,7 @@ def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[f
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class Spectrum(Tabular):
     """Eigenvalues λ of P̄ᵀP̄ in descending order [min(n, d)].
 
     Attributes:
@@ -200,6 +201,19 @@ class Spectrum:
     def isoscore_of_noise(self) -> float:
         """IsoScore of noise of the same shape; see ``Isotropy.isoscore_of_noise``."""
         return self.isotropy.isoscore_of_noise
+
+    def columns(self) -> Columns:
+        """Return one row per component.
+
+        ``component`` from 1, ``eigenvalue``, and the share of variance that it explains, ``ratio``, and that all up to
+        it explain, ``cumulative``.
+        """
+        return {
+            "component": np.arange(1, len(self.eigenvalues) + 1),
+            "eigenvalue": self.eigenvalues,
+            "ratio": self.ratio,
+            "cumulative": self.cumulative,
+        }
 
 
 def spectrum(value: EmbeddingTable | PositionEncoding) -> Spectrum:
@@ -438,7 +452,7 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class Waves(Tabular):
     """Strength of the waves of each period in a table's columns, as multiples of the mean over periods.
 
     Attributes:
@@ -457,6 +471,10 @@ class Waves:
     high: float
     peak: float | None
     trend: bool
+
+    def columns(self) -> Columns:
+        """Return one row per period: ``period`` in positions and ``strength``, relative to the mean over periods."""
+        return {"period": self.periods, "strength": self.strength}
 
 
 def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:

@@ -18,12 +18,13 @@ from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.row_lookup import named
 from ..tables.table import EmbeddingTable, Vectors, all_rows, walk
+from ..tables.tabular import Columns, Tabular
 from .anisotropy import anisotropy_notes, mean_cosine
 from .row_values import Floats, Frame, Metric, Progress, Query, Rows, frame_of, pair_values, usable
 from .score_bounds import Scores
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 GROUPED = 64
 """Maximum group size when bounding the k-th largest score: only the maximum of each group is examined."""
@@ -87,7 +88,7 @@ def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbours(Tabular):
     """Nearest neighbours of one query, nearest first.
 
     Attributes:
@@ -121,9 +122,9 @@ class Neighbours:
         how = f"{self.metric}, centred" if self.centred else self.metric
         return "\n".join([f"nearest to {self.query!r} by {how}", *lines])
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with one line per neighbour. Requires pandas."""
-        return NeighbourLists((self,)).to_frame()
+    def columns(self) -> Columns:
+        """Return one row per neighbour: ``query``, ``rank`` from 1, ``row``, ``label``, and the value by its metric."""
+        return NeighbourLists((self,)).columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON."""
@@ -139,7 +140,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourLists(Sequence[Neighbours]):
+class NeighbourLists(Tabular, Sequence[Neighbours]):
     """Neighbours of several queries, in order: a sequence indexed by place or by the query's label."""
 
     each: tuple[Neighbours, ...]
@@ -165,20 +166,15 @@ class NeighbourLists(Sequence[Neighbours]):
         notes = dict.fromkeys(note for one in self.each for note in one.notes)
         return "\n".join(["\n\n".join(one._lines() for one in self.each), *(f"note: {note}" for note in notes)])
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with one line per query and neighbour. Requires pandas."""
-        try:
-            import pandas
-        except ImportError as error:
-            from ..errors import MissingExtraError
-
-            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
-        lines = [
-            (one.query, place, int(row), label, float(value))
-            for one in self.each
-            for place, (row, label, value) in enumerate(zip(one.rows, one.labels, one.values, strict=True), 1)
-        ]
-        return pandas.DataFrame(lines, columns=["query", "rank", "row", "label", self.each[0].metric])
+    def columns(self) -> Columns:
+        """Return one row per query and neighbour: ``query``, ``rank``, ``row``, ``label``, and the value by metric."""
+        return {
+            "query": [one.query for one in self.each for _ in one.rows],
+            "rank": [place for one in self.each for place in range(1, len(one.rows) + 1)],
+            "row": np.concatenate([one.rows for one in self.each]),
+            "label": [label for one in self.each for label in one.labels],
+            self.each[0].metric: np.concatenate([one.values for one in self.each]),
+        }
 
 
 @overload

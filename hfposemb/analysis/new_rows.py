@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..numbers import number
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .geometry import Scatter, scatter
 from .row_values import read_rows
 from .rows import finite_blocks, norms, some_rows, without
@@ -56,7 +57,7 @@ class OriginTest:
 
 
 @dataclass(frozen=True)
-class RowOrigin:
+class RowOrigin(Tabular):
     """How the new rows of a table were made.
 
     Attributes:
@@ -81,6 +82,15 @@ class RowOrigin:
             rows = f"{len(test.rows):,} rows" + (f" ({some_rows(np.array(test.rows), most=5)})" if test.rows else "")
             lines.append(f"  {test.origin:<15}{rows:<34} p {number(test.p, digits=4)}  {test.about}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def columns(self) -> Columns:
+        """Return one row per test: ``origin``, ``rows``, the number of rows that agree with it, ``p`` and ``about``."""
+        return {
+            "origin": [test.origin for test in self.tests],
+            "rows": [len(test.rows) for test in self.tests],
+            "p": [test.p for test in self.tests],
+            "about": [test.about for test in self.tests],
+        }
 
 
 MEANING: dict[Origin, str] = {

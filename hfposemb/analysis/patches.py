@@ -12,13 +12,14 @@ from ..errors import InputError
 from ..tables.encoding_base import unit_rows
 from ..tables.encodings import Absolute, Grid, PositionEncoding, table_in
 from ..tables.null_comparison import Null, beside
+from ..tables.tabular import Facts
 
 MOST_TILES = 14
 """Maximum number of patches per row or column in ``patch_maps``: more tiles would be too small to read."""
 
 
 @dataclass(frozen=True, eq=False)
-class PatchMaps:
+class PatchMaps(Facts):
     """Cosines of selected patches with all patches.
 
     Attributes:
@@ -97,7 +98,7 @@ def _spaced(count: int, most: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class GridVariance:
+class GridVariance(Facts):
     """Shares of the patches' variance explained by their grid row, their column, and both additively.
 
     ``nulls`` holds the null of each share for shuffled patches, under the same names: "row", "column", "both".

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, require
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, table_of
+from ..tables.tabular import Columns, Tabular
 from .surrogates import finite_rows
 
 FOLDS = 5
@@ -28,7 +29,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(Tabular):
     """Errors of a probe, one per seed.
 
     Mean absolute error in positions for the absolute probe; share of wrong answers for the relative probe.
@@ -45,6 +46,10 @@ class Probe:
     def deviation(self) -> float:
         """The sample standard deviation over seeds (n − 1); 0 for a single seed."""
         return float(np.std(self.errors, ddof=1)) if len(self.errors) > 1 else 0.0
+
+    def columns(self) -> Columns:
+        """Return one row per seed: ``run`` from 0, and its ``error``."""
+        return {"run": range(len(self.errors)), "error": self.errors}
 
 
 def require_probes() -> None:

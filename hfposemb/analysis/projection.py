@@ -16,6 +16,7 @@ from ..progress import shown
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.html_repr import card
 from ..tables.table import EmbeddingTable, all_rows
+from ..tables.tabular import Columns, Tabular
 from .compiled_umap import compiled_umap, require_umap
 from .geometry import scatter
 from .nearest_rows import all_neighbours
@@ -31,6 +32,9 @@ EXACT_ROWS = 16_000
 
 COARSE_ROWS = 64_000
 """Number of rows from which the layout of a sample is the initial layout, instead of PCA."""
+
+MEASURED_TO_SHOW = 4_000
+"""Points up to which a projection measures its quality to be shown in a notebook or as text."""
 
 PREVIEW_SECONDS = 4.0
 """Minimum time between two previews of a layout that is optimised."""
@@ -109,7 +113,7 @@ class _Lazy(Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
+class Projection(Tabular):
     """A projection of a table's rows to a few dimensions.
 
     ``quality`` and ``trust`` are measured on first access, which takes longer than PCA itself for a large table; until
@@ -176,27 +180,41 @@ class Projection:
         kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], **later}
         return Projection(**{**vars(self), **kept})
 
+    def columns(self) -> Columns:
+        """Return one row per point: ``row`` of the table, ``x``, ``y`` and, in three dimensions, ``z``."""
+        return {"row": self.rows, **dict(zip("xyz", self.coordinates.T, strict=False))}
+
+    @property
+    def _known_quality(self) -> Quality | None:
+        """The quality if it is known or known soon; of a large table it is not measured for being shown."""
+        return self.quality if self.measured or len(self.rows) <= MEASURED_TO_SHOW else None
+
     def _repr_html_(self) -> str:
-        quality, ratio = self.quality, self.explained_variance_ratio
+        ratio = self.explained_variance_ratio
         facts = {
             "points": f"{len(self.rows):,} in {self.dims}-D, {self.left_out:,} rows left out",
             "method": ", ".join([self.method, f"seed {self.seed}", *(f"{k} {v}" for k, v in self.parameters.items())]),
             "variance": "" if ratio is None else f"{ratio.sum():.1%}",
-            "trustworthiness": f"{quality.trustworthiness:.3f}",
-            "continuity": f"{quality.continuity:.3f}",
-            "neighbours kept": f"{quality.neighbours_kept:.1%} of {quality.k} (chance: {quality.kept_by_chance:.1%})",
         }
+        if (quality := self._known_quality) is None:
+            facts["quality"] = "not measured yet; .quality measures it"
+        else:
+            kept = f"{quality.neighbours_kept:.1%} of {quality.k} (chance: {quality.kept_by_chance:.1%})"
+            facts |= {"trustworthiness": f"{quality.trustworthiness:.3f}", "continuity": f"{quality.continuity:.3f}"}
+            facts["neighbours kept"] = kept
         return card(f"Projection of {self.name}", [fact for fact in facts.items() if fact[1]])
 
     def __repr__(self) -> str:
         ratio = self.explained_variance_ratio
         variance = "" if ratio is None else f", {ratio.sum():.1%} of the variance"
         left_out = f", {self.left_out:,} rows left out" if self.left_out else ""
+        quality = ""
+        if (found := self._known_quality) is not None:
+            quality = f", trustworthiness {found.trustworthiness:.3f}, continuity {found.continuity:.3f}"
+            quality += f", {found.neighbours_kept:.1%} of {found.k} neighbours kept"
         return (
             f"Projection({self.method} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
-            f"{variance}, trustworthiness {self.quality.trustworthiness:.3f}, "
-            f"continuity {self.quality.continuity:.3f}, "
-            f"{self.quality.neighbours_kept:.1%} of {self.quality.k} neighbours kept{left_out})"
+            f"{variance}{quality}{left_out})"
         )
 
 

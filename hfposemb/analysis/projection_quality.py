@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Facts, Tabular
 from .row_values import Progress, read_rows, usable
 from .rows import finite_blocks, mean_row, norms
 
@@ -45,7 +46,7 @@ TREE_DIMS = 3
 
 
 @dataclass(frozen=True)
-class Quality:
+class Quality(Facts):
     """How well neighbourhoods survive a projection: means over points, with their expected values for a random layout.
 
     See ``PointTrust`` for the definitions.
@@ -89,7 +90,7 @@ NOT_MEASURED = Quality(np.nan, np.nan, np.nan, NEIGHBOURS, 0, 0, "")
 
 
 @dataclass(frozen=True, eq=False)
-class PointTrust:
+class PointTrust(Tabular):
     """Faithfulness of single points of a projection; the means over points are those of the projection.
 
     Let U_i be the k nearest points of point i in the projection (by Euclidean distance), V_i those of its row in the
@@ -157,6 +158,14 @@ class PointTrust:
             trustworthiness=self.trustworthiness[kept],
             continuity=self.continuity[kept],
         )
+
+    def columns(self) -> Columns:
+        """Return one row per measured point.
+
+        ``point``, its index in the projection, ``neighbours_kept``, ``trustworthiness`` and ``continuity``.
+        """
+        names = ("neighbours_kept", "trustworthiness", "continuity")
+        return {"point": self.points, **{name: getattr(self, name) for name in names}}
 
 
 def measure(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .row_values import read_rows
 from .rows import directed
 
@@ -35,7 +36,7 @@ FEWEST = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Resolution:
+class Resolution(Tabular):
     """How well the slowest or fastest waves determine the position.
 
     Attributes:
@@ -81,6 +82,15 @@ class Resolution:
         ):
             lines.append(f"{count:<16,}{slow:>9.1f}{fast:>9.1f}{100 * slow_next:>13.1f} %{100 * fast_next:>13.1f} %")
         return "\n".join([*lines, f"{'guessing':<16}{self.guess:>9.1f}{self.guess:>9.1f}{50:>13.1f} %{50:>13.1f} %"])
+
+    def columns(self) -> Columns:
+        """Return one row per number of waves.
+
+        ``count``, the mean errors of the ``slow`` and ``fast`` waves in positions, and ``slow_next`` and ``fast_next``,
+        the probability of distinguishing neighbours.
+        """
+        names = ("slow", "fast", "slow_next", "fast_next")
+        return {"count": self.counts, **{name: getattr(self, name) for name in names}}
 
 
 def frequency_resolution(

@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.row_lookup import named
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk
+from ..tables.tabular import Columns, Tabular
 from .anisotropy import anisotropy_notes, mean_cosine
 from .row_values import Floats, Frame, Metric, Query, Rows, frame_of, pair_values, read_rows, values_of
 from .score_bounds import Scores
@@ -114,7 +115,7 @@ def similarity_percentile(
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Tabular):
     """Similarities of selected rows, with their percentiles among random pairs and among all pairs of each row.
 
     Attributes:
@@ -197,6 +198,22 @@ class Pairs:
             "row_percentiles": _known(self.row_percentiles),
             "others": self.others,
             "notes": list(self.notes),
+        }
+
+    def columns(self) -> Columns:
+        """Return one row per pair of the selected rows.
+
+        ``left`` and ``right``, their labels, ``value``, the similarity by ``metric``, ``percentile``, that of the value
+        among random pairs, and ``rank``, that of ``right`` among the neighbours of ``left``, 0 if it has none.
+        """
+        left, right = np.triu_indices(len(self.rows), 1)
+        names = self.names
+        return {
+            "left": [names[at] for at in left],
+            "right": [names[at] for at in right],
+            "value": self.values[left, right],
+            "percentile": self.percentiles[left, right],
+            "rank": self.ranks[left, right],
         }
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, require
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .shift_operator import COMPONENTS, Shift, Split, fit_shift_of_scores, pca_scores, rotation
 from .surrogates import Rows, SignFlips, finite_rows
 
@@ -29,7 +30,7 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftCurve:
+class ShiftCurve(Tabular):
     """Held-out R² of the shift by each distance, for both maps and both splits; see ``Shift``.
 
     Attributes:
@@ -47,6 +48,12 @@ class ShiftCurve:
     components: int
     leave_out: int
     seed: int
+
+    def columns(self) -> Columns:
+        """Return one row per distance: ``distance``, and R² of each map and split, such as ``linear, random``."""
+        maps = {"linear": self.linear, "orthogonal": self.orthogonal}
+        found: Columns = {"distance": self.distances}
+        return found | {f"{name}, {split}": values[split] for name, values in maps.items() for split in values}
 
 
 def shift_distances(rows: int) -> tuple[int, ...]:
@@ -155,7 +162,7 @@ def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], 
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneRotation:
+class PlaneRotation(Tabular):
     """Rotation of each plane in a shift by ``distance``, compared with the rotation expected from a single step.
 
     Attributes:
@@ -174,6 +181,10 @@ class PlaneRotation:
     turned: NDArray[np.float64]
     held: NDArray[np.float64]
     alike: NDArray[np.bool_]
+
+    def columns(self) -> Columns:
+        """Return one row per plane: ``step``, ``expected`` and ``turned`` in radians, ``held`` and ``alike``."""
+        return {name: getattr(self, name) for name in ("step", "expected", "turned", "held", "alike")}
 
 
 def plane_rotation(

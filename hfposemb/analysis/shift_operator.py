@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Facts
 from .rows import outlying
 from .surrogates import finite_rows
 
@@ -32,7 +33,7 @@ Split = Literal["random", "contiguous"]
 
 
 @dataclass(frozen=True, eq=False)
-class Shift:
+class Shift(Facts):
     """Fitted map from p_t to p_{t+k} on the leading components, evaluated on held-out rows.
 
     Attributes:
@@ -194,7 +195,7 @@ FEWEST_TURNS = 1.5
 
 
 @dataclass(frozen=True)
-class Helix:
+class Helix(Facts):
     """Helical winding of two leading components of a table.
 
     Attributes:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, Vectors, walk
+from ..tables.tabular import Columns, Tabular
 from .nearest_rows import query_of
 from .row_values import Floats, Metric, Rows, frame_of, read_rows
 
@@ -130,7 +131,7 @@ def similarity(
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(Tabular):
     """Histogram of the values of all rows with a query.
 
     Attributes:
@@ -152,6 +153,10 @@ class Distribution:
     metric: Metric
     left_out: int
     centred: bool = False
+
+    def columns(self) -> Columns:
+        """Return one row per bin: its edges ``low`` and ``high``, and ``count``, the number of rows in it."""
+        return {"low": self.edges[:-1], "high": self.edges[1:], "count": self.counts}
 
 
 def similarity_distribution(

@@ -22,6 +22,7 @@ from ..errors import InputError
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
+from ..tables.tabular import Columns, Tabular
 from .first_direction import first_direction
 from .geometry import Isotropy, anisotropy, scatter
 from .new_rows import RowOrigin, row_origin
@@ -113,7 +114,7 @@ class TokenGroup:
 
 
 @dataclass(frozen=True)
-class UndertrainedTokens:
+class UndertrainedTokens(Tabular):
     """Odd tokens of one table, and how evenly the table fills its space.
 
     Attributes:
@@ -172,6 +173,16 @@ class UndertrainedTokens:
             if one.found is not None and one.found > len(one.rows):
                 lines.append(f"  … and {one.found - len(one.rows):,} more")
         return "\n".join(lines)
+
+    def columns(self) -> Columns:
+        """Return one row per token of each list.
+
+        ``list``, its name, and ``row``, ``label``, ``kind``, ``value``, ``z`` and ``percentile`` of the token.
+        """
+        pairs = [(group.name, token) for group in self.lists for token in group.rows]
+        names = ("row", "label", "kind", "value", "z", "percentile")
+        of_tokens = {name: [getattr(token, name) for _, token in pairs] for name in names}
+        return {"list": [group for group, _ in pairs], **of_tokens}
 
 
 def undertrained_tokens(

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import __version__
+from ..tables.tabular import Columns, Tabular
 from .findings import SEVERITIES, Finding, Severity
 from .report_formats import FORMAT, plain, sarif
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class CheckReport(Tabular):
     """Findings about one source, the most serious first.
 
     Attributes:
@@ -86,6 +87,11 @@ class CheckReport:
     def to_sarif(self) -> dict[str, Any]:
         """Return the report in SARIF 2.1.0, which GitHub shows next to the files of a repository."""
         return to_sarif((self,))
+
+    def columns(self) -> Columns:
+        """Return one row per finding: ``name``, ``severity``, ``message``, ``fix`` and ``file``."""
+        names = ("name", "severity", "message", "fix", "file")
+        return {name: [getattr(one, name) for one in self.findings] for name in names}
 
 
 def document(reports: Sequence[CheckReport]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import LongFactors, Rotary, Wavelengths
+from ..tables.tabular import Columns, Tabular
 from ..text import display
 
 MULTIPLES = (1, 2, 4, 8)
@@ -81,7 +82,7 @@ class BaseCheck:
 
 
 @dataclass(frozen=True, eq=False)
-class RopeReport:
+class RopeReport(Tabular):
     """Rotary positions of a source.
 
     Attributes:
@@ -157,6 +158,14 @@ class RopeReport:
     def __str__(self) -> str:
         """Write the report as text."""
         return "\n".join(_lines(self))
+
+    def columns(self) -> Columns:
+        """Return one row per scaling and length.
+
+        ``scaling``, ``multiple``, ``length``, ``unseen``, ``near`` and ``lowest``, as in ``ScalingEffect``.
+        """
+        names = ("scaling", "multiple", "length", "unseen", "near", "lowest")
+        return {name: [getattr(effect, name) for effect in self.effects] for name in names}
 
 
 def rope_report(

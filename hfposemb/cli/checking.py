@@ -7,7 +7,7 @@ import json
 import sys
 
 from ..errors import HfposembError
-from .options import byte_size, opened_source
+from .options import byte_size, opened_source, print_json, print_result
 
 WRONG, NOT_CHECKED = 1, 2
 """Exit codes of ``check`` if something is wrong, and if a source could not be checked."""
@@ -31,7 +31,7 @@ def run_check(given: argparse.Namespace) -> int:
             print(f"hfposemb: {error}", file=sys.stderr)
             unread = True
     if given.json:
-        print(json.dumps(document(reports), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(document(reports))
     else:
         for report in reports:
             print(report)
@@ -48,4 +48,4 @@ def run_rope(given: argparse.Namespace) -> None:
     from ..checks.rope_report import rope_report
 
     found = rope_report(opened_source(given), part=given.part, factor=given.factor)
-    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+    print_result(found, found.to_dict(), given)

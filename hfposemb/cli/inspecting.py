@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..cache import KINDS, Cache, Key, Listed
 from ..errors import HfposembError, InputError
@@ -16,7 +16,10 @@ from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.row_lookup import typed
 from ..tables.table import EmbeddingTable
-from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, role_of
+from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, print_json, print_result, role_of
+
+if TYPE_CHECKING:
+    from ..analysis.projection import Projection
 
 
 def run_info(given: argparse.Namespace) -> None:
@@ -25,7 +28,7 @@ def run_info(given: argparse.Namespace) -> None:
 
     facts = describe(opened_source(given))
     if given.json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print_json(facts)
         return
     print(facts["name"])
     for role, table in facts["tables"].items():
@@ -58,7 +61,13 @@ def run_extract(given: argparse.Namespace) -> None:
     if given.rows is not None:
         table = table.pick([typed(row) for row in given.rows])
     write_table(table, given.out)
-    print(f"wrote {given.out}: {table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}")
+    said = f"wrote {given.out}: {table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}"
+    print_result(said, _written(given.out, table=table.name, shape=table.shape, dtype=table.dtype.name), given)
+
+
+def _written(path: Path, **facts: object) -> dict[str, Any]:
+    """Return the JSON document of a command that wrote a file."""
+    return {"file": str(path), "bytes": path.stat().st_size, **facts}
 
 
 def run_project(given: argparse.Namespace) -> None:
@@ -69,19 +78,31 @@ def run_project(given: argparse.Namespace) -> None:
     found = cached_projection(
         Cache.default(), table, method=given.method, dims=given.dims, seed=given.seed, progress=given.told
     )
+    _ = found.quality  # measured here, since the text has it
     print(found, file=sys.stderr)
-    if given.out is None:
-        from ..reports.export import AXES, safe_cell
+    if given.out is not None:
+        from ..reports.export import write_projection
 
-        lines = csv.writer(sys.stdout, lineterminator="\n")
-        lines.writerow(["label", *AXES[: given.dims]])
-        for row, point in zip(found.rows, found.coordinates, strict=True):
-            lines.writerow([safe_cell(table.labels[int(row)]), *(f"{value:.6g}" for value in point)])
-        return
-    from ..reports.export import write_projection
+        write_projection(found, table, given.out)
+        print(f"wrote {given.out}: {len(found.rows):,} points", file=sys.stderr)
+        if given.json:
+            print_json(_written(given.out, table=table.name, method=found.method, points=len(found.rows)))
+    elif given.json:
+        points = found.to_frame().assign(label=[table.labels[int(row)] for row in found.rows]).to_dict("records")
+        facts = {"table": table.name, "method": found.method, "seed": found.seed, "parameters": dict(found.parameters)}
+        print_json({**facts, "quality": asdict(found.quality), "points": points})
+    else:
+        _print_points(found, table)
 
-    write_projection(found, table, given.out)
-    print(f"wrote {given.out}: {len(found.rows):,} points", file=sys.stderr)
+
+def _print_points(found: Projection, table: EmbeddingTable) -> None:
+    """Print the points of a projection as CSV."""
+    from ..reports.export import AXES, safe_cell
+
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow(["label", *AXES[: found.dims]])
+    for row, point in zip(found.rows, found.coordinates, strict=True):
+        lines.writerow([safe_cell(table.labels[int(row)]), *(f"{value:.6g}" for value in point)])
 
 
 def run_export(given: argparse.Namespace) -> None:
@@ -136,7 +157,8 @@ def _export_file(given: argparse.Namespace) -> None:
         said = f"{given.figure} of {', '.join(given.sources)}"
     else:
         said = _export_table(role_of(opened[0], given.table), given)
-    print(f"wrote {given.out}: {said}, {byte_size(given.out.stat().st_size)}")
+    text = f"wrote {given.out}: {said}, {byte_size(given.out.stat().st_size)}"
+    print_result(text, _written(given.out, content=said, sources=given.sources), given)
 
 
 def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
@@ -171,7 +193,7 @@ def run_similarity(given: argparse.Namespace) -> None:
     found = pair_similarities(
         table, [typed(key) for key in given.rows.split(",")], metric=given.metric, centred=given.centred
     )
-    _print(found, {"table": table.name, **found.to_dict()}, given)
+    print_result(found, {"table": table.name, **found.to_dict()}, given)
 
 
 def run_neighbours(given: argparse.Namespace) -> None:
@@ -182,12 +204,7 @@ def run_neighbours(given: argparse.Namespace) -> None:
     queries = [typed(query) for query in given.queries]
     found = neighbours(table, queries, k=given.k, metric=given.metric, centred=given.centred)
     results = [{"table": table.name, **one.to_dict()} for one in found]
-    _print(found if several else found[0], {"results": results} if several else results[0], given)
-
-
-def _print(found: object, facts: dict[str, Any], given: argparse.Namespace) -> None:
-    """Print a result, or its facts with ``--json``."""
-    print(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+    print_result(found if several else found[0], {"results": results} if several else results[0], given)
 
 
 def run_verify(given: argparse.Namespace) -> None:
@@ -195,7 +212,7 @@ def run_verify(given: argparse.Namespace) -> None:
     from ..models.verification import verify
 
     found = verify(given.source, revision=given.revision)
-    print(json.dumps(asdict(found), indent=2, ensure_ascii=False) if given.json else found)
+    print_result(found, asdict(found), given)
     if not found.passed:
         wrong = sum(check.verdict in ("different", "missing") for check in found.checks)
         raise HfposembError(
@@ -215,7 +232,7 @@ def run_odd(given: argparse.Namespace) -> None:
     opened = opened_source(given)
     source = opened if given.table is None else role_of(opened, given.table)
     found = undertrained_tokens(source, count=given.count, unused=[int(part) for part in ids])
-    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+    print_result(found, asdict(found), given)
 
 
 def run_changes(given: argparse.Namespace) -> None:
@@ -235,10 +252,7 @@ def run_changes(given: argparse.Namespace) -> None:
         first = extract(base, allow_full_download=allow)
     wanted = given.table if given.tensor is None else "tensor"
     found = row_changes(role_of(first, wanted), role_of(second, wanted))
-    if given.json:
-        print(json.dumps(found.to_dict(given.count), indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        print(found.listed(given.count))
+    print_result(found.listed(given.count), found.to_dict(given.count), given)
 
 
 def run_head(given: argparse.Namespace) -> None:
@@ -246,7 +260,7 @@ def run_head(given: argparse.Namespace) -> None:
     from ..comparison.token_against_head import compare_head
 
     found = compare_head(opened_source(given), count=given.count, draws=given.draws, progress=given.told)
-    print(json.dumps(asdict(found), indent=2, ensure_ascii=False, allow_nan=False) if given.json else found)
+    print_result(found, asdict(found), given)
 
 
 def run_requirements(given: argparse.Namespace) -> None:
@@ -265,7 +279,7 @@ def run_requirements(given: argparse.Namespace) -> None:
         except HfposembError as error:
             facts[place]["resolution"], text = None, f"note: {error}"
         texts[place + 1] += "\n" + "\n".join(f"  {line}" for line in text.splitlines())
-    print(json.dumps({"sources": facts}, indent=2, ensure_ascii=False) if given.json else "\n\n".join(texts))
+    print_result("\n\n".join(texts), {"sources": facts}, given)
 
 
 def run_cache(given: argparse.Namespace) -> None:
@@ -273,7 +287,7 @@ def run_cache(given: argparse.Namespace) -> None:
     cache = Cache.default()
     if given.clear:
         freed = cache.clear()
-        print(json.dumps({"folder": str(cache.folder), "freed": freed}) if given.json else f"freed {byte_size(freed)}")
+        print_result(f"freed {byte_size(freed)}", {"folder": str(cache.folder), "freed": freed}, given)
         return
     entries = cache.entries()
     kinds = {kind: [entry.size for entry in entries if entry.key[0] == kind] for kind in KINDS}
@@ -284,7 +298,7 @@ def run_cache(given: argparse.Namespace) -> None:
             "kinds": {kind: {"entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in kinds.items()},
             "entries": [asdict(entry) for entry in entries],
         }
-        print(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     total = sum(entry.size for entry in entries)
     print(f"{cache.folder}: {byte_size(total)} of {byte_size(cache.limit)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..models.extraction import extract
 from ..surveys.worker_pool import Engine
-from .options import Terminated, parts_of
+from .options import Terminated, parts_of, print_json, print_result
 
 if TYPE_CHECKING:
     from ..surveys.source_figures import Plan
@@ -54,7 +53,7 @@ def run_compare(given: argparse.Namespace) -> None:
         said = f"wrote {given.out}: {size}, opens in any browser, offline too"
         print(said, file=sys.stderr if given.json else sys.stdout)
     if given.json:
-        print(json.dumps(document(comparison, damage), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(document(comparison, damage))
     elif given.out is None:
         print("\n\n".join(map(str, (comparison, *damage))))
 
@@ -75,10 +74,10 @@ def run_survey(given: argparse.Namespace) -> None:
                 from ..surveys.cost_forecast import forecast
 
                 found = forecast(asked, campaign, engine=engine, progress=given.told)
-                print(found)
+                print_result(found, asdict(found), given)
             else:
                 done = conduct(asked, campaign, engine=engine, progress=given.told)
-                print(f"wrote {given.out}: {done}")
+                print_result(f"wrote {given.out}: {done}", {"folder": given.out, **asdict(done)}, given)
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
 
@@ -95,7 +94,7 @@ def run_again(given: argparse.Namespace) -> None:
         allow_full_download=given.allow_full_download,
         progress=given.told,
     )
-    print(found)
+    print_result(found, {"same": found.same, **asdict(found)}, given)
     if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
         raise HfposembError(
             f"{len(other):,} of {len(found.sources):,} sources differ from {given.survey}, the first is {other[0]}; "
@@ -145,7 +144,7 @@ def run_trajectory(given: argparse.Namespace) -> None:
     found = trajectory(
         sources, role=given.table, metrics=given.metric, draws=given.draws, engine=engine, progress=given.told
     )
-    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if given.json else found)
+    print_result(found, found.to_dict(), given)
     if given.out is not None:
         drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
         write_figure(drawn, given.out)
@@ -176,7 +175,4 @@ def run_reproduce(given: argparse.Namespace) -> None:
     found = reproduce_all(
         given.studies, models=dict(models), allow_full_download=given.allow_full_download, progress=given.told
     )
-    if given.json:
-        print(json.dumps({"studies": [asdict(one) for one in found]}, indent=2, ensure_ascii=False, allow_nan=False))
-    else:
-        print("\n\n".join(map(str, found)))
+    print_result("\n\n".join(map(str, found)), {"studies": [asdict(one) for one in found]}, given)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
+from typing import Any
 
 from ..errors import InputError, MissingTableError
 from ..models.extraction import extract
@@ -57,6 +59,19 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     reason = embeddings.absent.get(role, "not found")
     tables = ", ".join((*embeddings.tables, *embeddings.heads)) or "none"
     raise MissingTableError(f"{embeddings.name} has no {role} table: {reason}; its tables: {tables}")
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print the JSON document of a command with ``--json``; it prints nothing else on standard output."""
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def print_result(found: object, document: dict[str, Any], given: argparse.Namespace) -> None:
+    """Print a result as text, or as a JSON document with ``--json``."""
+    if given.json:
+        print_json(document)
+    else:
+        print(found)
 
 
 class Terminated(KeyboardInterrupt):

@@ -16,6 +16,7 @@ from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
+from .browsing import run_atlas
 from .checking import run_check, run_rope
 from .inspecting import (
     run_cache,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 _DEBUG = "print the full traceback of an error"
+_VERBOSE = "log what is read, from where, and what is tried again"
+_JSON = "print one JSON document, and nothing else, on standard output"
 _SOURCES = (
     f"owner/name, ./folder, ./model.gguf, {', '.join(f'sample:{name}' for name in SAMPLES)} "
     "or a built-in such as sinusoidal:512x384"
@@ -60,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
     top.add_argument("--debug", action="store_true", help=_DEBUG)
+    top.add_argument("--verbose", action="store_true", help=_VERBOSE)
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
         _serving_commands,
@@ -73,8 +77,14 @@ def parser() -> argparse.ArgumentParser:
         _skill_command,
     ):
         add(commands)
-    for command in commands.choices.values():  # accepted after a command too, without overriding a value before it
+    for command in commands.choices.values():
+        described = any("--schema" in action.option_strings for action in command._actions)
+        command.add_argument(
+            "--json", action="store_true", help=_JSON + (", described by --schema" if described else "")
+        )
+        # Accepted after a command too, without overriding a value before it.
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
+        command.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=_VERBOSE)
     return top
 
 
@@ -105,7 +115,6 @@ def _table_commands(commands: Commands) -> None:
     """Add the commands that read one table of a source."""
     command = _command(commands, "info", run_info, "list the tables of a source without reading them")
     _add_source(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
@@ -129,14 +138,12 @@ def _table_commands(commands: Commands) -> None:
         "--rows", required=True, metavar="A,B,…", help="labels or row numbers, such as king,queen,paris"
     )
     _add_metric(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "neighbours", run_neighbours, "list the exact nearest neighbours of one or more rows")
     _add_table(command)
     command.add_argument("queries", nargs="+", metavar="QUERY", help="a label or a row number")
     command.add_argument("-k", type=int, default=10, help="number of neighbours (default: 10)")
     _add_metric(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _compare_command(commands: Commands) -> None:
@@ -174,7 +181,6 @@ def _compare_command(commands: Commands) -> None:
         default=[],
         help="further metrics, which take minutes; may be repeated",
     )
-    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
     command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a self-contained .html page")
 
@@ -205,10 +211,28 @@ def _survey_commands(commands: Commands) -> None:
     _add_engine(command)
 
     command = _command(commands, "again", run_again, "repeat the measurements of a survey and compare the results")
-    command.add_argument("survey", metavar="SURVEY", help="the folder of a survey, or a CSV file of its rows")
+    command.add_argument(
+        "survey", metavar="SURVEY", help="the folder of a survey, or a CSV or parquet file of its rows"
+    )
     command.add_argument("sources", nargs="*", metavar="SOURCE", help="sources to measure again (default: all)")
     _add_access(command)
     _add_engine(command)
+
+    command = _command(commands, "atlas", run_atlas, "write a page to browse a survey, or publish it as a dataset")
+    command.add_argument(
+        "survey", metavar="SURVEY", help="the folder of a survey, or a CSV or parquet file of its rows"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help=".html page (default: _atlas.html in the folder, or next to the file)"
+    )
+    command.add_argument("--open", action="store_true", help="open the page in a browser")
+    command.add_argument("--title", metavar="TEXT", help="title of the page and of the dataset")
+    command.add_argument(
+        "--dataset", type=Path, metavar="FOLDER", help="also write parquet files and a data card for the Hub"
+    )
+    command.add_argument(
+        "--app", metavar="ADDRESS", help="app that the page links to (default: the one on this machine)"
+    )
 
     command = _command(
         commands, "trajectory", run_trajectory, "follow a table through the checkpoints of a training run"
@@ -222,7 +246,6 @@ def _survey_commands(commands: Commands) -> None:
     command.add_argument("--most", type=_count, metavar="N", help="number of checkpoints, evenly spaced (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
-    command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument(
         "--out", type=Path, metavar="FILE", help=".html page with its PCA map and a slider over the steps"
     )
@@ -282,7 +305,6 @@ def _check_commands(commands: Commands) -> None:
         "sources", nargs="+", metavar="SOURCE", help="owner/name, ./folder, ./file.safetensors or a sample"
     )
     command.add_argument("--full", action="store_true", help="read whole tables, all headers and the whole tokenizer")
-    command.add_argument("--json", action="store_true", help="print JSON (described by --schema)")
     command.add_argument("--schema", action=_Schema, const="check", help="print the JSON Schema of --json and exit")
     command.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings as SARIF 2.1.0, for GitHub")
 
@@ -294,7 +316,6 @@ def _check_commands(commands: Commands) -> None:
     command.add_argument(
         "--factor", type=float, default=8.0, metavar="N", help="factor of the scalings compared (default: 8)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands,
@@ -304,7 +325,6 @@ def _check_commands(commands: Commands) -> None:
     )
     command.add_argument("source", metavar="SOURCE", help="a folder, or a Hub repository, which is downloaded")
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "reproduce", run_reproduce, "measure published findings again and compare")
     command.add_argument("studies", nargs="*", metavar="NAME", help=f"(default: all) {', '.join(STUDIES)}")
@@ -316,7 +336,6 @@ def _check_commands(commands: Commands) -> None:
         help="use another source for a model of a study, such as roberta=./folder",
     )
     _add_access(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _finding_commands(commands: Commands) -> None:
@@ -332,7 +351,6 @@ def _finding_commands(commands: Commands) -> None:
         "--table", metavar="ROLE", help="measure one table alone, token or head (default: token, and an untied head)"
     )
     command.add_argument("--unused", default="", metavar="A,B,…", help="ids of tokens known to be unused")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "head", run_head, "compare the token table of an untied model with its output head")
     _add_source(command)
@@ -342,7 +360,6 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument(
         "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(
         commands, "changes", run_changes, "list the rows that an adapter, or a fine-tuning, changed the most"
@@ -352,7 +369,6 @@ def _finding_commands(commands: Commands) -> None:
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
     command.add_argument(
@@ -364,14 +380,12 @@ def _finding_commands(commands: Commands) -> None:
         help="also measure how well the slow or fast waves alone determine the position",
     )
     _add_access(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _cache_command(commands: Commands) -> None:
     """Add the command that shows or clears the disk cache."""
     command = _command(commands, "cache", run_cache, "show or clear the disk cache")
     command.add_argument("--clear", action="store_true", help="clear the cache")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _skill_command(commands: Commands) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..errors import InputError, require
-from .options import byte_size
+from .options import byte_size, print_json, print_result
 
 
 def run_app(given: argparse.Namespace) -> None:
@@ -20,7 +20,7 @@ def run_app(given: argparse.Namespace) -> None:
     public = True if given.public else False if given.trusted else None
     at = reach(given.host, given.share or None, public)
     check_sources(given.sources, public=at.public)
-    launch(
+    blocks = launch(
         tuple(given.sources),
         host=at.host,
         port=given.port,
@@ -30,7 +30,12 @@ def run_app(given: argparse.Namespace) -> None:
         mcp=given.mcp or None,
         inbrowser=not given.no_open and has_a_browser(),
         debug=given.debug,
+        quiet=given.json,
+        prevent_thread_lock=given.json,
     )
+    if given.json:
+        print_json({"url": blocks.local_url, "share_url": blocks.share_url, "public": at.public, "mcp": given.mcp})
+        blocks.block_thread()
 
 
 def run_space(given: argparse.Namespace) -> None:
@@ -43,10 +48,11 @@ def run_space(given: argparse.Namespace) -> None:
     if given.static is not None and models:
         raise InputError("a static Space runs no app; give --models or --static, not both")
     if not given.dry_run:
-        if given.static is not None:
-            print(publish_static(given.name, given.static, private=given.private))
+        if given.static is None:
+            url = publish(given.name, models=models, private=given.private)
         else:
-            print(publish(given.name, models=models, private=given.private))
+            url = publish_static(given.name, given.static, private=given.private)
+        print_result(url, {"url": url}, given)
         return
     check_name(given.name)
     files = (
@@ -55,6 +61,9 @@ def run_space(given: argparse.Namespace) -> None:
         else static_files(given.static)
     )
     sizes = {name: len(text.encode()) if isinstance(text, str) else text.stat().st_size for name, text in files.items()}
+    if given.json:
+        print_json({"name": given.name, "files": sizes, "readme": files["README.md"]})
+        return
     print(f"{given.name} would have {len(files)} files, {byte_size(sum(sizes.values()))}; nothing was uploaded")
     for name, size in sizes.items():
         print(f"  {name:<44}{byte_size(size):>12}")

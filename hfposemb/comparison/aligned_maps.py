@@ -13,6 +13,7 @@ from ..analysis.projection import MOST_COMPONENTS, pca
 from ..analysis.row_values import read_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings
+from ..tables.tabular import Columns, Tabular
 from .alignment import SAMPLE, stacks
 from .matched_rows import shared_rows, tables_of
 
@@ -22,7 +23,7 @@ Points = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class AlignedMaps:
+class AlignedMaps(Tabular):
     """Shared rows of two tables in one frame.
 
     Attributes:
@@ -50,6 +51,21 @@ class AlignedMaps:
     disparity: float
     notes: tuple[str, ...] = ()
     parts: tuple[str, str] = ("", "")
+
+    def columns(self) -> Columns:
+        """Return one row per shared row.
+
+        ``label``, ``left_row``, ``right_row``, and the coordinates ``left_x``, ``left_y``, ``right_x`` and ``right_y``;
+        in three dimensions also ``left_z`` and ``right_z``.
+        """
+        found: Columns = {"label": self.labels}
+        sides = {"left": self.coordinates_left, "right": self.coordinates_right}
+        found |= {f"{side}_row": self.rows[:, place] for place, side in enumerate(sides)}
+        return found | {
+            f"{side}_{axis}": points[:, place]
+            for side, points in sides.items()
+            for place, axis in enumerate("xyz"[: points.shape[1]])
+        }
 
 
 def align_maps(

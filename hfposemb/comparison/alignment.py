@@ -24,6 +24,7 @@ from ..analysis.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, 
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import Kind, Null, beside
+from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
 from .similarity_ranks import MOST_SORTED, RankedPair
 from .table_side import (
@@ -224,7 +225,7 @@ MEASURES: Mapping[str, Callable[[Rows, Rows], float]] = {name: partial(_of_rows,
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Tabular):
     """Similarity of two tables over their shared rows, by several measures with their nulls.
 
     Attributes:
@@ -260,6 +261,17 @@ class Alignment:
     def coverage(self) -> float:
         """The share of the smaller table's rows that both tables have."""
         return self.shared / max(self.of, 1)
+
+    def columns(self) -> Columns:
+        """Return one row per measure: ``measure``, ``value``, and ``chance_low``, ``chance_high`` and ``p``."""
+        nulls = [self.measures.get(name) for name in self.observed]
+        return {
+            "measure": list(self.observed),
+            "value": list(self.observed.values()),
+            "chance_low": [null and null.low for null in nulls],
+            "chance_high": [null and null.high for null in nulls],
+            "p": [null and null.p for null in nulls],
+        }
 
 
 def align(  # noqa: PLR0913 - keywords with defaults

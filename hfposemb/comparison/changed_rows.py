@@ -12,15 +12,16 @@ from ..errors import InputError
 from ..numbers import number, percent
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import CHUNK_BYTES, EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class RowChanges:
+class RowChanges(Tabular):
     """Rows of a table that changed, and by how much.
 
     Attributes:
@@ -65,17 +66,6 @@ class RowChanges:
             lines.append(f"  {row:>7,}  {label:<{width}}  change {number(size)}  cosine {number(cosine)}")
         return "\n".join(lines)
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with one line per changed row. Requires pandas."""
-        try:
-            import pandas
-        except ImportError as error:
-            from ..errors import MissingExtraError
-
-            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
-        columns = {"row": self.changed, "label": self.labels, "change": self.sizes, "cosine": self.cosines}
-        return pandas.DataFrame(columns)
-
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, of the ``count`` most changed rows."""
         listed = zip(self.changed.tolist(), self.labels, self.sizes.tolist(), self.cosines.tolist(), strict=True)
@@ -85,6 +75,10 @@ class RowChanges:
             {name: None if value != value or value == np.inf else value for name, value in one.items()} for one in lines
         ]
         return {"before": self.before, "after": self.after, "rows": self.rows, "changed": len(self), "listed": plain}
+
+    def columns(self) -> Columns:
+        """Return one row per changed row, the largest change first: ``row``, ``label``, ``change`` and ``cosine``."""
+        return {"row": self.changed, "label": self.labels, "change": self.sizes, "cosine": self.cosines}
 
 
 def row_changes(before: EmbeddingTable | PositionEncoding, after: EmbeddingTable | PositionEncoding) -> RowChanges:

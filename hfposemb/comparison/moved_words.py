@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows
 from .table_side import directions
 
@@ -57,7 +58,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Moves:
+class Moves(Tabular):
     """The words that moved most and least between two vocabularies.
 
     Attributes:
@@ -82,6 +83,12 @@ class Moves:
     shared: int
     rows: int
     notes: tuple[str, ...] = ()
+
+    def columns(self) -> Columns:
+        """Return one row per listed word: ``list``, most or least, ``label``, ``distance`` and ``kept``."""
+        moves = [*(("most", move) for move in self.most), *(("least", move) for move in self.least)]
+        of_words = {name: [getattr(move, name) for _, move in moves] for name in ("label", "distance", "kept")}
+        return {"list": [name for name, _ in moves], **of_words}
 
 
 def find_moved_words(

@@ -24,12 +24,13 @@ from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .matched_rows import FEWEST, shared_rows
 from .moved_words import Move, described_moves, only_words, row_blocks
 from .table_side import directions
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 SAMPLE = 2_000
 """Maximum number of tokens of the figures with a null; more are sampled with the seed."""
@@ -65,7 +66,7 @@ class RandomErrors:
 
 
 @dataclass(frozen=True, eq=False)
-class QuantisationDamage:
+class QuantisationDamage(Tabular):
     """A token table and its quantised form.
 
     Attributes:
@@ -119,11 +120,9 @@ class QuantisationDamage:
         lists = {"stored": list(self.stored), "worst": worst, "notes": list(self.notes)}
         return {**kept, "tokens": len(self.labels), "measures": measures, **lists}
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Return a data frame with label, relative error and cosine of each token; needs pandas."""
-        import pandas
-
-        return pandas.DataFrame({"label": self.labels, "relative error": self.errors, "cosine": self.cosines})
+    def columns(self) -> Columns:
+        """Return one row per token: ``label``, ``relative error`` and ``cosine`` with the original."""
+        return {"label": self.labels, "relative error": self.errors, "cosine": self.cosines}
 
 
 def compare_quantised(

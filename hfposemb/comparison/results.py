@@ -9,6 +9,7 @@ from typing import TypeVar
 from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
+from ..tables.tabular import Columns, Tabular
 from .alignment import Alignment
 from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves
@@ -94,7 +95,7 @@ class NotCompared:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """Figures of several sources; as text, a table with one column per source.
 
     Attributes:
@@ -160,6 +161,24 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    def columns(self) -> Columns:
+        """Return one row per source and metric.
+
+        ``source``, ``metric``, ``value``, ``unit`` and ``note``, why there is no value; ``chance_low``, ``chance_high``
+        and ``p`` of its null; and ``untrained`` and ``sinusoid``, the values of known tables of the same shape.
+        """
+        rows = [(source.source, figure) for source in self.sources for figure in source.metrics.values()]
+        nulls = [figure.null for _, figure in rows]
+        return {
+            "source": [source for source, _ in rows],
+            "metric": [figure.name.strip() for _, figure in rows],
+            **{name: [getattr(figure, name) for _, figure in rows] for name in ("value", "unit", "note")},
+            "chance_low": [null and null.low for null in nulls],
+            "chance_high": [null and null.high for null in nulls],
+            "p": [null and null.p for null in nulls],
+            **{name: [figure.references.get(name) for _, figure in rows] for name in REFERENCES},
+        }
 
 
 T = TypeVar("T", "Alignment", "Moves")

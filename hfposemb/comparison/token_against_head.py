@@ -21,6 +21,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Columns, Tabular
 from .alignment import beside_surrogates, cka, procrustes
 from .head_sample import DRAWS, spread_rows, unit_ranks
 from .moved_words import Move, moved_between
@@ -44,7 +45,7 @@ class HeadMeasure:
 
 
 @dataclass(frozen=True)
-class HeadComparison:
+class HeadComparison(Tabular):
     """Token table and output head of one model.
 
     Attributes:
@@ -93,6 +94,17 @@ class HeadComparison:
                 near = " / ".join(", ".join(repr(label) for label, _ in side[:3]) for side in (move.left, move.right))
                 lines.append(f"    {move.label!r:<24}{number(move.distance):>7}  {percent(move.kept)} kept  {near}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def columns(self) -> Columns:
+        """Return one row per figure: ``measure``, ``value``, ``chance_low``, ``chance_high``, ``p`` and ``about``."""
+        return {
+            "measure": [one.name for one in self.measures],
+            "value": [one.null.observed for one in self.measures],
+            "chance_low": [one.null.low for one in self.measures],
+            "chance_high": [one.null.high for one in self.measures],
+            "p": [one.null.p for one in self.measures],
+            "about": [one.about for one in self.measures],
+        }
 
 
 def compare_head(

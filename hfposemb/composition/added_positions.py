@@ -20,6 +20,7 @@ from ..tables.closed_forms import sine_rows
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
 from ..tables.table import EmbeddingTable, all_rows
+from ..tables.tabular import Facts
 
 Whose: TypeAlias = Literal["own", "sinusoid", "random"]
 WHOSE: tuple[Whose, ...] = ("own", "sinusoid", "random")
@@ -63,7 +64,7 @@ class PositionAddition:
 
 
 @dataclass(frozen=True, eq=False)
-class AddedPositions:
+class AddedPositions(Facts):
     """Words, and the positions to be added to them.
 
     Attributes:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..analysis.nearest_rows import Neighbours, neighbours
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
+from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single
 from .position_decoder import PositionDecoder
 
@@ -44,7 +45,7 @@ class Concatenated:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Tabular):
     """What survives at every amplitude [A] of ``queries`` words, each at a random inner position.
 
     Attributes:
@@ -90,6 +91,11 @@ class Sweep:
     def index(self, amplitude: float) -> int:
         """Return the index of the amplitude nearest to a given one."""
         return step_of(amplitude, self.amplitudes)
+
+    def columns(self) -> Columns:
+        """Return one row per amplitude: ``amplitude``, ``kept``, ``low``, ``high``, ``words`` and ``positions``."""
+        names = ("kept", "low", "high", "words", "positions")
+        return {"amplitude": self.amplitudes, **{name: getattr(self, name) for name in names}}
 
 
 def step_of(amplitude: float, amplitudes: Sequence[float] | Floats = AMPLITUDES) -> int:
@@ -206,12 +212,23 @@ def _kept(words: AddedPositions, distinct: tuple[Rows, Rows], pairs: tuple[Rows,
 
 
 @dataclass(frozen=True, eq=False)
-class MovedNeighbours:
+class MovedNeighbours(Tabular):
     """A word's nearest neighbours alone and at a position, and the rows common to both."""
 
     before: Neighbours
     after: Neighbours
     shared: tuple[int, ...]
+
+    def columns(self) -> Columns:
+        """Return one row per neighbour: ``where``, before or after, ``rank``, ``row``, ``label`` and ``value``."""
+        sides = {"before": self.before, "after": self.after}
+        return {
+            "where": [side for side, near in sides.items() for _ in near.rows],
+            "rank": [place for near in sides.values() for place in range(1, len(near.rows) + 1)],
+            "row": np.concatenate([near.rows for near in sides.values()]),
+            "label": [label for near in sides.values() for label in near.labels],
+            "value": np.concatenate([near.values for near in sides.values()]),
+        }
 
 
 def moved_neighbours(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
+from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES
 
@@ -17,7 +18,7 @@ RANDOM_PLACES = 64
 
 
 @dataclass(frozen=True, eq=False)
-class AnchorSimilarity:
+class AnchorSimilarity(Tabular):
     """Cosine of x + A·p with each anchor token at every amplitude, over the inner positions p.
 
     Attributes:
@@ -43,6 +44,19 @@ class AnchorSimilarity:
     random: int
     places: int
     seed: int
+
+    def columns(self) -> Columns:
+        """Return one row per amplitude and anchor.
+
+        ``amplitude``, ``row`` of the anchor, ``mean``, ``low``, ``high``, ``chance_low`` and ``chance_high``.
+        """
+        count, anchors = self.mean.shape
+        return {
+            "amplitude": np.repeat(self.amplitudes, anchors),
+            "row": np.tile(self.rows, count),
+            **{name: getattr(self, name).ravel() for name in ("mean", "low", "high")},
+            **{name: np.repeat(getattr(self, name), anchors) for name in ("chance_low", "chance_high")},
+        }
 
 
 def anchor_similarity(

@@ -18,6 +18,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi, RelativeBias
 from ..tables.inputs import InputRecipe, feed
 from ..tables.table import TOKEN_CLASSES
+from ..tables.tabular import Columns, Tabular
 
 RUN = 32
 """Number of adjacent tokens drawn together, so that a table on the Hub is read in few requests."""
@@ -29,7 +30,7 @@ _REAL = tuple(TOKEN_CLASSES.index(name) for name in TOKEN_CLASSES if name not in
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(Tabular):
     """How much each term contributes to the differences between the logits of a query.
 
     Attributes:
@@ -52,6 +53,15 @@ class Shares:
     def mean(self) -> Floats:
         """The mean over heads whose logits differ [terms]."""
         return np.asarray(self.values[:, np.isfinite(self.values).all(axis=0)].mean(axis=1))
+
+    def columns(self) -> Columns:
+        """Return one row per term and head: ``term``, ``head`` and ``share``."""
+        terms, heads = self.values.shape
+        return {
+            "term": [name for name in self.names for _ in range(heads)],
+            "head": np.tile(np.arange(heads), terms),
+            "share": self.values.ravel(),
+        }
 
 
 def logit_shares(split: LogitSplit) -> Shares:
@@ -107,7 +117,7 @@ def _centred(logits: Floats, seen: NDArray[np.bool_]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class ByDistance:
+class ByDistance(Tabular):
     """Mean terms of the logits at each distance, key − query.
 
     Attributes:
@@ -144,6 +154,16 @@ class ByDistance:
     def change(self) -> Floats:
         """``positional`` minus its value for the key just before the query [heads, distances]: 0 at distance −1."""
         return self.positional - self.positional[:, self.distances == -1]
+
+    def columns(self) -> Columns:
+        """Return one row per term, head and distance: ``term``, ``head``, ``distance`` and ``logit``."""
+        terms, heads, count = self.values.shape
+        return {
+            "term": [name for name in self.names for _ in range(heads * count)],
+            "head": np.tile(np.repeat(np.arange(heads), count), terms),
+            "distance": np.tile(self.distances, terms * heads),
+            "logit": self.values.ravel(),
+        }
 
 
 def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
@@ -248,7 +268,7 @@ def mean_by_distance(matrices: Floats, distances: NDArray[np.int64]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Identical:
+class Identical(Tabular):
     """First-layer attention in a text that repeats one word, so that only positions make a difference.
 
     Attributes:
@@ -277,6 +297,18 @@ class Identical:
     high_mean: Floats
     draws: int
     seed: int
+
+    def columns(self) -> Columns:
+        """Return one row per head and distance: ``head``, ``distance``, ``mean``, ``uniform``, ``low``, ``high``."""
+        heads, count = self.mean.shape
+        return {
+            "head": np.repeat(np.arange(heads), count),
+            "distance": np.tile(self.distances, heads),
+            "mean": self.mean.ravel(),
+            "uniform": np.tile(self.uniform, heads),
+            "low": self.low.ravel(),
+            "high": self.high.ravel(),
+        }
 
 
 def identical_word_logits(

@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import table_in
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Facts
 from .position_decoder import PositionDecoder
 
 Protocol = Literal["query", "both", "same", "first"]
@@ -37,7 +38,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Kept:
+class Kept(Facts):
     """Share of a token's ``k`` nearest neighbours that it keeps, averaged over ``queries`` tokens.
 
     Attributes:

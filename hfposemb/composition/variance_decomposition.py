@@ -16,6 +16,7 @@ import numpy as np
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError, MissingTableError
 from ..tables.embeddings import Embeddings
+from ..tables.tabular import Columns, Facts, Tabular
 from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, step_of
 
@@ -27,7 +28,7 @@ MOST_SUMS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class Variance:
+class Variance(Tabular):
     """Shares of a cloud's variance at each amplitude; they add up to 1.
 
     Attributes:
@@ -51,9 +52,14 @@ class Variance:
         """Return the index of the amplitude nearest to a given one."""
         return step_of(amplitude, self.amplitudes)
 
+    def columns(self) -> Columns:
+        """Return one row per amplitude: ``amplitude``, and the shares of ``words``, ``positions`` and ``rest``."""
+        names = ("words", "positions", "rest")
+        return {"amplitude": self.amplitudes, **{name: getattr(self, name) for name in names}}
+
 
 @dataclass(frozen=True, eq=False)
-class Club:
+class Club(Tabular):
     """A cloud by its first two principal components.
 
     Attributes:
@@ -72,9 +78,19 @@ class Club:
     amplitude: float
     normed: Normed
 
+    def columns(self) -> Columns:
+        """Return one row per word and position: ``row``, ``position``, ``x`` and ``y``."""
+        words, places, _ = self.points.shape
+        return {
+            "row": np.repeat(self.rows, places),
+            "position": np.tile(self.places, words),
+            "x": self.points[..., 0].ravel(),
+            "y": self.points[..., 1].ravel(),
+        }
+
 
 @dataclass(frozen=True, eq=False)
-class SumCloud:
+class SumCloud(Facts):
     """Words [W, d] at positions [T, d], with the normalisation of their sums; created by ``cloud``."""
 
     rows: Rows

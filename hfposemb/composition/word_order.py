@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
 from ..tables.inputs import Inputs
+from ..tables.tabular import Columns, Tabular
 
 
 @dataclass(frozen=True, eq=False)
-class Reordered:
+class Reordered(Tabular):
     """First-layer inputs of two orders of the same pieces, paired piece by piece.
 
     Attributes:
@@ -41,6 +42,16 @@ class Reordered:
     def changed(self) -> NDArray[np.bool_]:
         """Which pieces have a different input [n]."""
         return np.asarray(self.distances > 0)
+
+    def columns(self) -> Columns:
+        """Return one row per piece: ``piece``, its indices ``first`` and ``second``, ``cosine`` and ``distance``."""
+        return {
+            "piece": self.pieces,
+            "first": self.first,
+            "second": self.second,
+            "cosine": self.cosines,
+            "distance": self.distances,
+        }
 
 
 def reverse_tokens(ids: Sequence[int] | Rows, *, fixed: Sequence[bool] | NDArray[np.bool_]) -> Rows:

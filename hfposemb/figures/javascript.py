@@ -105,3 +105,9 @@ def report_script() -> str:
 def widget_script() -> str:
     """Return the module of a notebook's widget, which exports ``render`` as anywidget expects it."""
     return joined("widget.js") + "\nexport default { render: renderWidget };\n"
+
+
+@cache
+def atlas_script() -> str:
+    """Return the script of an atlas."""
+    return joined("atlas.js")

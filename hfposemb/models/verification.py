@@ -20,6 +20,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, RelativeBias, RelativeTable, WindowBias
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, SampleSource
+from ..tables.tabular import Columns, Tabular
 from .config_values import class_of, in_gguf
 from .extraction import extract
 from .families import RELATIVE
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Tabular):
     """All comparisons for one source."""
 
     source: str
@@ -58,6 +59,11 @@ class Verification:
     def of(self, what: str) -> tuple[Check, ...]:
         """Return the checks of one kind, such as ``token table``."""
         return tuple(check for check in self.checks if check.what.startswith(what))
+
+    def columns(self) -> Columns:
+        """Return one row per comparison: ``what``, ``verdict``, ``ours``, ``theirs`` and ``difference``."""
+        names = ("what", "verdict", "ours", "theirs", "difference")
+        return {name: [getattr(check, name) for check in self.checks] for name in names}
 
 
 def verify(source: str, *, revision: str | None = None, token: str | bool | None = None) -> Verification:

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..comparison.results import Comparison
 from ..figures.figure_packing import Packer
 from ..figures.palette import dark_map
 from ..tables.source_names import names
 from ..text import display
 from . import html_tables
-from .html_page import as_data, csp_hash, page_script, page_style, plotly_script
+from .html_page import about, document, page_script, page_style
 from .panel_packing import Panel, owner, packed_panel, row_of
 
 if TYPE_CHECKING:
@@ -54,10 +53,10 @@ class Page:
         self.names = names_of(self.sources)
         self.named = dict(zip((source.name for source in self.sources), self.names, strict=True))
 
-    def add(self, heading: str, about: str, body: str) -> None:
+    def add(self, heading: str, lead: str, body: str) -> None:
         """Add a section, unless it is empty."""
         if body:
-            said = f'<p class="lead">{html.escape(about)}</p>' if about else ""
+            said = f'<p class="lead">{html.escape(lead)}</p>' if lead else ""
             self.sections.append(f"<section><h2>{html.escape(heading)}</h2>{said}{body}</section>")
 
     def row(self, panels: Sequence[Panel], *, columns: int = 0, **more: Any) -> str:
@@ -83,26 +82,12 @@ class Page:
 
     def html(self, title: str, written: str) -> str:
         """Return the page."""
-        script = page_script()
-        policy = (
-            f"default-src 'none'; script-src 'sha256-{csp_hash(script)}' 'unsafe-eval' blob:; connect-src blob:; "
-            "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-        )
         views = {"files": self.packer.listed, "rows": self.views, "dark": dark_map()}
-        when = f'<p class="about">{html.escape(display(written, width=120))}</p>' if written else ""
-        shown = html.escape(display(title, width=300))
-        return (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="generator" content="hfposemb {__version__}">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            f"<title>{shown}</title>\n<style>{page_style()}</style>\n</head>\n<body>\n<main>\n"
-            f"<header><h1>{shown}</h1>{when}</header>\n"
-            '<noscript><p class="about">The plots need JavaScript; the tables work without it.</p></noscript>\n'
-            + "\n".join(self.sections)
-            + f'\n</main>\n<script type="application/json" id="views">{as_data(views)}</script>\n'
-            f'<script type="text/plain" id="plotly">{plotly_script()}</script>\n'
-            f'<script type="module">{script}</script>\n'
-            "</body>\n</html>\n"
+        return document(
+            title=html.escape(display(title, width=300)),
+            header=about(display(written, width=120)),
+            body="\n".join(self.sections),
+            data=views,
+            script=page_script(),
+            style=page_style(),
         )

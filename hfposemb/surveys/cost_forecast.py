@@ -17,6 +17,7 @@ from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, one_line
 from ..tables.embeddings import from_arrays
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import Facts
 from .source_figures import Job, Plan, View, left, views, working
 from .survey_folder import Campaign
 from .worker_pool import HERE, Engine, Lost, Permits
@@ -57,7 +58,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(Facts):
     """Requirements of a survey.
 
     Attributes:

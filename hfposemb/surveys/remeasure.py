@@ -12,6 +12,7 @@ from ..comparison.metrics import REFERENCES, measures_named
 from ..errors import InputError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource
+from ..tables.tabular import Columns, Tabular
 from .source_figures import Job, Target, each, target_of
 from .survey_folder import Row
 from .worker_pool import HERE, Engine
@@ -27,7 +28,7 @@ RELATIVE = 1e-6
 ABSOLUTE = 1e-12
 """Absolute tolerance, for rounding error around zero, which differs between processors."""
 
-OF_TABLE = ("commit", "kind", "tensor", "file", "rows", "width")
+OF_TABLE = ("commit", "kind", "architecture", "tensor", "file", "rows", "width")
 OF_FIGURE = (
     *("value", "unit", "deviation", "p", "draws", "seed"),
     *("baseline", "baseline_mean", "baseline_low", "baseline_high"),
@@ -106,7 +107,7 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Again:
+class Again(Tabular):
     """Results for all requested sources, in the order of the survey's rows."""
 
     sources: tuple[Repeated, ...]
@@ -119,6 +120,16 @@ class Again:
     def __str__(self) -> str:
         """List the sources."""
         return "\n".join(map(str, self.sources))
+
+    def columns(self) -> Columns:
+        """Return one row per source: ``source``, ``verdict``, number of ``figures`` and ``differences``, ``reason``."""
+        return {
+            "source": [one.source for one in self.sources],
+            "verdict": [one.verdict for one in self.sources],
+            "figures": [one.figures for one in self.sources],
+            "differences": [len(one.differences) for one in self.sources],
+            "reason": [one.reason for one in self.sources],
+        }
 
 
 def again(

@@ -16,6 +16,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
 from ..tables.null_comparison import LEVEL
 from ..tables.table import Provenance, table_of
+from ..tables.tabular import Columns, Tabular
 from .published_findings import STUDIES, Claim, Models
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not measured"]
@@ -41,7 +42,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Reproduction:
+class Reproduction(Tabular):
     """Result of reproducing one study.
 
     Attributes:
@@ -77,6 +78,11 @@ class Reproduction:
             reason = next(iter(self.missing.values()))
             lines += ["", f"  not available: {keys} ({reason}); give a folder or another source: {example}"]
         return "\n".join(lines)
+
+    def columns(self) -> Columns:
+        """Return one row per finding: ``published``, ``measured``, ``value``, ``verdict`` and ``rule``."""
+        names = ("published", "measured", "value", "verdict", "rule")
+        return {name: [getattr(one, name) for one in self.outcomes] for name in names}
 
 
 def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_download: bool = False) -> Reproduction:

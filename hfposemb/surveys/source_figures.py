@@ -395,7 +395,7 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
     if not (measures := job.measures(view.section)):
         return
     began = time.perf_counter()
-    same: Row = {"source": job.target.source, "table": view.name, "versions": _versions()}
+    same: Row = {"source": job.target.source, "table": view.name, "versions": _versions(), **_model(view)}
     try:
         shared = Tables(view.source)
         tables = view.tables()
@@ -423,6 +423,15 @@ def _rows(job: Job, view: View) -> Iterator[Row]:
         yield row
 
 
+def _model(view: View) -> Row:
+    """Return the model type, and the kind of positions if the view is of positions; both are known without reading."""
+    model_type, found = view.source.config.get("model_type"), {}
+    if view.section in ("position", "both"):
+        with suppress(HfposembError):  # it has no positions, for the reason in "error"
+            found["kind"] = view.source.position.kind
+    return found | {"architecture": model_type if isinstance(model_type, str) else None}
+
+
 def _provenance(view: View, tables: Sequence[EmbeddingTable], shared: Tables) -> dict[str, Any]:
     """Return origin and content of the tables; for two tables, values are joined with " + "."""
     origins = [table.provenance for table in tables]
@@ -434,7 +443,6 @@ def _provenance(view: View, tables: Sequence[EmbeddingTable], shared: Tables) ->
 
     return {
         "commit": joined([origin.commit for origin in origins]),
-        "kind": view.source.position.kind if view.section in ("position", "both") else None,
         "tensor": joined([origin.tensor for origin in origins]),
         "file": joined([origin.file for origin in origins]),
         "rows": tables[0].shape[0],

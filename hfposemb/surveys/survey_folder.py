@@ -29,6 +29,7 @@ COLUMNS: Mapping[str, str] = {
     "source": "string",
     "commit": "string",
     "kind": "string",
+    "architecture": "string",
     "table": "string",
     "tensor": "string",
     "file": "string",
@@ -54,11 +55,42 @@ COLUMNS: Mapping[str, str] = {
 }
 """Columns and their types. A row without a metric is that of a failed source, with the reason in ``error``."""
 
-FORMAT = 2
+MEANINGS: Mapping[str, str] = {
+    "source": "name of the model, as it was given to the survey",
+    "commit": "commit of its repository on the Hub",
+    "kind": "kind of its positions, such as learned, sinusoidal or rotary",
+    "architecture": "model_type of its config.json",
+    "table": "table that was measured: position, token, both, or the token table and the output head",
+    "tensor": "name of the tensor in the file",
+    "file": "file that has the tensor",
+    "rows": "number of rows of the table",
+    "width": "number of columns of the table",
+    "digest": "SHA-256 of the values of the table",
+    "metric": "name of the figure",
+    "value": "the figure",
+    "unit": "its unit; empty for a plain number",
+    "deviation": "standard deviation of the figure over seeds, if it depends on them",
+    "baseline": "kind of surrogates that it is compared with",
+    "baseline_mean": "mean of the figure over the surrogates",
+    "baseline_low": "lower end of the interval of the surrogates",
+    "baseline_high": "upper end of that interval",
+    "p": "(1 + surrogates at least as extreme) / (draws + 1), doubled for a two-sided test",
+    "untrained": "the figure of an untrained table of the same shape",
+    "sinusoid": "the figure of the sinusoid of the same shape",
+    "draws": "number of surrogates",
+    "seed": "random seed",
+    "versions": "versions of the libraries that determine the figures, as JSON",
+    "seconds": "seconds that the table took; wall clock, and not reproducible",
+    "error": "why a figure, or the whole model, could not be measured",
+}
+"""What each column holds."""
+
+FORMAT = 3
 """Format of the parts; increase it when the computation or serialisation of a column changes."""
 
 SETTINGS = "_survey.json"
 _PART, _ENDING = "part-", ".parquet"
+_MAGIC = b"PAR1"  # first bytes of a parquet file
 
 
 @dataclass(frozen=True)
@@ -173,9 +205,10 @@ def _at(out: str) -> Campaign:
 
 
 def rows_of(where: str) -> pandas.DataFrame:
-    """Return the rows of a survey from its folder or from a CSV file.
+    """Return the rows of a survey from its folder, or from a CSV or parquet file of its rows.
 
-    A CSV file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` writes them; ``seconds`` may be missing.
+    A file has the columns of ``COLUMNS``, as ``DataFrame.to_csv`` or ``to_parquet`` writes them; ``seconds`` may be
+    missing.
 
     Args:
         where: Path, or any URL of fsspec.
@@ -187,11 +220,16 @@ def rows_of(where: str) -> pandas.DataFrame:
     fs = found.fs
     with _faults(where):
         if not fs.exists(found.root):
-            raise InputError(f"{where} does not exist; give the folder of a survey, or a CSV file of its rows")
+            raise InputError(
+                f"{where} does not exist; give the folder of a survey, or a CSV or parquet file of its rows"
+            )
         if not fs.isdir(found.root):
-            return _of_csv(where, fs.cat_file(found.root))
+            content = fs.cat_file(found.root)
+            return _of_parquet(where, content) if content.startswith(_MAGIC) else _of_csv(where, content)
         if SETTINGS not in _names(fs, found.root):
-            raise InputError(f"{where} has no survey; give the folder of a survey, or a CSV file of its rows")
+            raise InputError(
+                f"{where} has no survey; give the folder of a survey, or a CSV or parquet file of its rows"
+            )
         _compare(where, fs.cat_file(f"{found.root}/{SETTINGS}"), {})
         if not (keys := found.kept()):
             raise InputError(f"{where} has a survey without results; run it first")
@@ -211,10 +249,26 @@ def _of_csv(where: str, text: bytes) -> pandas.DataFrame:
         found = pandas.read_csv(io.BytesIO(text), dtype=types, keep_default_na=False, na_values=[""])
     except (ValueError, TypeError) as error:  # pandas' ParserError is a ValueError
         raise InputError(f"{where} is not a CSV file of a survey's rows: {one_line(error):.200}") from error
+    return _checked(where, found)
+
+
+def _of_parquet(where: str, content: bytes) -> pandas.DataFrame:
+    import pandas
+
+    try:
+        table = _arrow().parquet.read_table(io.BytesIO(content))
+        found = table.to_pandas(types_mapper={_arrow().int64(): pandas.Int64Dtype()}.get)
+    except ValueError as error:  # pyarrow.ArrowInvalid is a ValueError
+        raise InputError(f"{where} is not a parquet file of a survey's rows: {one_line(error):.200}") from error
+    return _checked(where, found)
+
+
+def _checked(where: str, found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows of a file with all columns. Raises ``InputError`` if they are not those of a survey."""
     if missing := [name for name in COLUMNS if name not in found and name != "seconds"]:
-        raise InputError(f"{where} is not a CSV file of a survey's rows: the column {missing[0]} is missing")
+        raise InputError(f"{where} has no rows of a survey: the column {missing[0]} is missing")
     if found.empty:
-        raise InputError(f"{where} has no rows; give a CSV file of a survey's rows")
+        raise InputError(f"{where} has no rows; give a file of a survey's rows")
     return found.reindex(columns=list(COLUMNS))
 
 

@@ -19,9 +19,10 @@ from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_n
 from ..comparison.results import Figure
 from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
-from ..errors import HfposembError, InputError, MissingExtraError, one_line
+from ..errors import HfposembError, InputError, one_line
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
+from ..tables.tabular import Columns, Tabular
 from .source_figures import working
 from .source_lists import step_of
 from .worker_pool import HERE, Engine, Lost, Permits
@@ -62,7 +63,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Tabular):
     """The same rows at several checkpoints, oldest first.
 
     Attributes:
@@ -106,14 +107,13 @@ class Trajectory:
         ]
         return "\n".join([*lines, *(f"left out: {source}: {reason}" for source, reason in self.missing.items())])
 
+    def columns(self) -> Columns:
+        """Return one row per checkpoint: ``step``, and each figure of ``all_courses`` by its name."""
+        return {"step": self.steps, **{one.name.strip(): one.values for one in self.all_courses}}
+
     def to_frame(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame of the figures with one row per step. Requires the extra ``export``."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
-        courses = {one.name.strip(): one.values for one in self.all_courses}
-        return pandas.DataFrame(courses, index=pandas.Index(self.steps, name="step"))
+        """Return the ``columns`` as a pandas DataFrame indexed by step; raise ``MissingExtraError`` without pandas."""
+        return super().to_frame().set_index("step")
 
     def to_dict(self) -> dict[str, object]:
         """Return everything known by step as plain values for JSON; missing values are ``None``."""

@@ -21,6 +21,7 @@ from ..errors import CheckpointError, InputError
 from .encodings import Alibi, RelativeBias
 from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
 from .rotary import Rotary
+from .tabular import Facts
 
 Part: TypeAlias = Literal["word", "position", "rest"]
 PARTS: tuple[Part, ...] = ("word", "position", "rest")
@@ -200,7 +201,7 @@ def turned(vectors: Floats, positions: NDArray[np.int64], turning: Rotary | None
 
 
 @dataclass(frozen=True, eq=False)
-class LogitSplit:
+class LogitSplit(Facts):
     """First-layer attention logits of one text, before mask and softmax, as a sum of terms.
 
     Attributes:

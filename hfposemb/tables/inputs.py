@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
 from .table import EmbeddingTable
+from .tabular import Facts
 
 Given: TypeAlias = str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]] | NDArray[np.integer]
 """A text or its token ids; or a batch: a list of texts, or of the ids of each, possibly of unequal lengths."""
@@ -106,7 +107,7 @@ class InputRecipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class Inputs(Facts):
     """Input of the first layer and its parts, all float32 [length, width], or [batch, length, width] for a batch.
 
     In a batch, shorter texts are padded on the right. There every vector is zero, the position is −1 and the id is that

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .tabular import Facts
+
 Kind: TypeAlias = Literal["sign flips", "permutation", "random"]
 """Kind of surrogates: curves with signs flipped (``SignFlips``), permuted rows, or noise of the same scale."""
 
@@ -23,7 +25,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Null:
+class Null(Facts):
     """A value with the distribution of the same value among surrogates, summarised by an interval and a p value.
 
     Both come from the same draws and never contradict each other: with at least 39 draws the value lies beyond the

@@ -35,6 +35,7 @@ COMMANDS = (
     "compare",
     "survey",
     "again",
+    "atlas",
     "trajectory",
     "export",
     "check",

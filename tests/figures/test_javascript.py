@@ -11,7 +11,7 @@ import pytest
 
 from app.components import page_script, page_style
 from hfposemb.figures.assets import STATIC
-from hfposemb.figures.javascript import joined, report_script, widget_script
+from hfposemb.figures.javascript import atlas_script, joined, report_script, widget_script
 from tests.support.installing import ROOT, tracked
 
 MODULES = sorted([*STATIC.glob("*.js"), *page_script.FOLDER.glob("*.js")])
@@ -73,7 +73,7 @@ def test_a_name_is_one_file(tmp_path: Path) -> None:
 
 
 def test_every_module_is_in_a_script() -> None:
-    pages = page_script.page_script() + report_script()
+    pages = page_script.page_script() + report_script() + atlas_script()
     widget, _, exported = widget_script().rpartition("\nexport default ")
     assert exported == "{ render: renderWidget };\n"
     both = pages + widget
@@ -113,7 +113,7 @@ def test_python_holds_no_javascript() -> None:
 def test_python_holds_no_style() -> None:
     sheets = re.compile(r"css_template|font-size:|<style>")
     held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, sheets)}
-    sends = {"page_style.py", "report_page.py", "source_bar.py"}
+    sends = {"page_style.py", "html_page.py", "source_bar.py"}
     assert held == {"plot.py", *sends}, "what frames a row, the two that send sheets, and the colours of chips"
 
 

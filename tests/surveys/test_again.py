@@ -178,9 +178,9 @@ def test_a_table_or_source_that_is_gone_is_told(hub: FakeHub, measured: pandas.D
 def test_what_is_no_survey_is_one_line(tmp_path: Path, measured: pandas.DataFrame) -> None:
     for name in ("empty", "begun", "broken", "other"):
         (tmp_path / name).mkdir()
-    (tmp_path / "begun" / "_survey.json").write_text('{"format": 2}')
+    (tmp_path / "begun" / "_survey.json").write_text('{"format": 3}')
     (tmp_path / "other" / "_survey.json").write_text('{"format": 1}')
-    (tmp_path / "broken" / "_survey.json").write_text('{"format": 2}')
+    (tmp_path / "broken" / "_survey.json").write_text('{"format": 3}')
     (tmp_path / "broken" / "part-0.parquet").write_bytes(b"PAR1")
     (tmp_path / "notes").write_text("a,b\n1,2\n")
     (tmp_path / "bytes").write_bytes(bytes(range(256)))
@@ -191,9 +191,9 @@ def test_what_is_no_survey_is_one_line(tmp_path: Path, measured: pandas.DataFram
         "absent": "does not exist; give the folder of a survey",
         "empty": "has no survey; give the folder of a survey",
         "begun": "has a survey without results",
-        "other": "other settings (format is 1 there, 2 here)",
+        "other": "other settings (format is 1 there, 3 here)",
         "broken": "has a file that is not parquet of a survey",
-        "notes": "is not a CSV file of a survey's rows: the column source is missing",
+        "notes": "has no rows of a survey: the column source is missing",
         "bytes": "is not a CSV file of a survey's rows: ",
         "nothing": "is not a CSV file of a survey's rows: ",
         "head.csv": "has no row",
@@ -224,5 +224,5 @@ def test_rows_with_nothing_to_measure_are_one_line(
         assert "\n" not in str(error.value)
     assert main(["again", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"hfposemb: {tmp_path} has no survey; give the folder of a survey, or a CSV file of its rows\n"
+        f"hfposemb: {tmp_path} has no survey; give the folder of a survey, or a CSV or parquet file of its rows\n"
     )

@@ -73,13 +73,18 @@ def test_the_commands_run(
         given = shlex.split(line, comments=True)[1:]
         if given[0] == "survey":
             given += ["--draws", "1"]
-        elif given[1].startswith("docs/") and not FULL:
+        elif given[0] == "again" and given[1].startswith("docs/") and not FULL:
             given += FEW
         assert main(given) == 0, line
         said.append(capsys.readouterr().out)
-    surveyed, kept, own = said
+    surveyed, browsed, published, kept, own = said
     others = len(in_file(LIST)) - len(offline())
     assert surveyed == f"wrote atlas: {len(offline())} sources; {others} failed\n"
+    assert re.fullmatch(
+        rf"wrote atlas/_atlas.html: {len(offline())} models, [\d.]+ MB, opens in any browser\n", browsed
+    )
+    assert published.startswith(browsed)
+    assert published.endswith("'hf upload OWNER/NAME dataset --repo-type dataset'\n")
     assert kept.count(": same, ") == (len(offline()) if FULL else len(FEW))
     assert (own.count(": same, "), own.count(": failed before: ")) == (len(offline()), others)
     names: dict[str, Any] = {}

@@ -275,6 +275,40 @@ interface PlotlyLibrary {
   downloadImage: (figure: object, options: object) => Promise<unknown>;
 }
 
+// ---- the page of an atlas: see atlas_page.py ----
+
+interface AtlasFigure {
+  name: string;
+  unit: string;
+  about: string;
+  values: (number | null)[];
+  chance: string[];
+}
+
+interface AtlasData {
+  names: string[];
+  hover: string[];
+  sources: string[];
+  groups: Record<string, string[]>;
+  figures: AtlasFigure[];
+  colours: string[][];
+  roles: Record<string, string[]>;
+  other: string[];
+  font: string;
+  app: string;
+}
+
+interface AtlasView {
+  x: number;
+  y: number;
+  group: string;
+  log: { x: boolean; y: boolean };
+  dark: boolean;
+  chosen: Set<number>;
+  shown: (at: number) => boolean;
+  click: (at: number) => void;
+}
+
 interface Window {
   Plotly?: PlotlyLibrary;
   hfposemb?: any;

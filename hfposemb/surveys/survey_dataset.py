@@ -1,0 +1,216 @@
+"""A survey as a dataset that can be uploaded to the Hub: two parquet files, a data card and hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..comparison.metric_meanings import UNITS, meaning
+from ..comparison.model_table import measures_in, model_table
+from ..errors import HfposembError, InputError
+from ..files import complete_file
+from ..text import display
+from .survey_folder import COLUMNS, MEANINGS, _arrow
+
+if TYPE_CHECKING:
+    import pandas
+
+FIGURES, MODELS, CARD, HASHES = "figures.parquet", "models.parquet", "README.md", "SHA256SUMS"
+
+LICENSE = "apache-2.0"
+"""Licence in the card, that of this package; models keep their own."""
+
+_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+_OF_POSITIONS = {"rows": "number of positions", "width": "number of columns of the position table"}
+_PART = "part that its positions belong to, such as encoder; empty for a model with a single part"
+
+
+def write_dataset(rows: pandas.DataFrame, folder: str | Path, *, name: str = "Atlas of embedding tables") -> Path:
+    """Write a survey as a dataset for the Hub, readable by datasets, pandas and polars.
+
+    The folder gets ``figures.parquet`` with a row for each figure, ``models.parquet`` with a row for each model and a
+    column for each figure, the data card ``README.md``, and ``SHA256SUMS``. Existing ones are replaced. The same rows
+    and versions give the same bytes.
+
+    Args:
+        rows: Rows of a survey, from ``hpe.survey`` or ``survey_folder.rows_of``.
+        folder: Folder to write to; created if necessary.
+        name: Title of the card.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: If the folder holds anything else, or no source of the survey could be measured.
+        HfposembError: If it cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> import hfposemb as hpe
+        >>> from hfposemb.surveys.survey_dataset import write_dataset
+        >>> rows = hpe.survey(["sample:bert"], metrics=["mean norm"], draws=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sorted(path.name for path in write_dataset(rows, folder).iterdir())
+        ['README.md', 'SHA256SUMS', 'figures.parquet', 'models.parquet']
+    """
+    root = Path(folder)
+    if rows["value"].notna().sum() == 0:
+        raise InputError("no source of this survey could be measured; its rows have the reasons")
+    _prepare(root)
+    figures = rows[[column for column in COLUMNS if column != "seconds"]]  # which no other run repeats
+    files = {FIGURES: _parquet(figures, figure_columns()), MODELS: _parquet(model_table(rows), model_columns(rows))}
+    files[CARD] = _card(rows, files, name).encode()
+    hashes = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in files.items())
+    for file, content in {**files, HASHES: hashes.encode()}.items():
+        with complete_file(root / file) as target:
+            target.write(content)
+    return root
+
+
+def figure_columns() -> dict[str, str]:
+    """Return what each column of ``figures.parquet`` holds."""
+    return {name: MEANINGS[name] for name in COLUMNS if name != "seconds"}
+
+
+def model_columns(rows: pandas.DataFrame) -> dict[str, str]:
+    """Return what each column of ``models.parquet`` holds, with its unit."""
+    facts = {name: MEANINGS[name] for name in ("source", "commit", "kind", "architecture")}
+    found = {"source": facts.pop("source"), "part": _PART, **facts, **_OF_POSITIONS}
+    return found | {one.name.strip(): f"{meaning(one)} Unit: {UNITS[one.unit]}." for one in measures_in(rows)}
+
+
+def _prepare(root: Path) -> None:
+    known = {FIGURES, MODELS, CARD, HASHES}
+    try:
+        if root.is_dir() and (other := sorted({path.name for path in root.iterdir() if path.name[0] != "."} - known)):
+            raise InputError(f"{root} has {other[0]!r:.80} but no dataset of a survey; choose a new folder")
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HfposembError(f"cannot write into {root}: {error.strerror}; choose another folder") from error
+
+
+def _parquet(frame: pandas.DataFrame, columns: Mapping[str, str]) -> bytes:
+    """Return a data frame as parquet, with the meaning of each column in its field."""
+    arrow = _arrow()
+    kinds = {name: getattr(arrow, kind)() for name, kind in COLUMNS.items()} | {"part": arrow.string()}
+    fields = [
+        arrow.field(name, kinds.get(name, arrow.float64()), metadata={"description": about})
+        for name, about in columns.items()
+    ]
+    table = arrow.Table.from_pandas(frame, schema=arrow.schema(fields), preserve_index=False)
+    packed = io.BytesIO()
+    arrow.parquet.write_table(table.replace_schema_metadata(None), packed, compression="zstd")
+    return packed.getvalue()
+
+
+# --- the card ---------------------------------------------------------------------------------------------------------
+
+
+def _card(rows: pandas.DataFrame, files: Mapping[str, bytes], name: str) -> str:
+    """Return the data card: front matter of the Hub, schema, hashes and how to compute the rows again."""
+    measured = rows[rows["metric"].notna()]
+    models, failed = measured["source"].nunique(), rows[rows["metric"].isna()]["source"].nunique()
+    versions = " and ".join(dict.fromkeys(map(_versions, rows["versions"].dropna())))
+    draws = ", ".join(f"{int(one):,}" for one in sorted(rows["draws"].dropna().unique())) or "0"
+    hashes = "\n".join(f"{hashlib.sha256(content).hexdigest()}  {file}" for file, content in files.items())
+    return _TEXT.format(
+        front=_front_matter(len(rows), name),
+        name=display(name, width=120),
+        models=f"{models:,} {'model' if models == 1 else 'models'}",
+        figures=f"{measured['metric'].nunique():,}",
+        failed=f" {failed:,} further sources could not be measured; their rows have the reason." if failed else "",
+        draws=draws,
+        versions=versions,
+        version=__version__,
+        schema_figures=_schema_lines(figure_columns()),
+        schema_models=_schema_lines(model_columns(rows)),
+        hashes=hashes,
+    )
+
+
+def _front_matter(count: int, name: str) -> str:
+    """Return the card's metadata. JSON strings are YAML as well, whatever the name holds."""
+    size = next((size for most, size in _SIZES if count < most), "n>1M")
+    lines = [
+        f"pretty_name: {json.dumps(display(name, width=120), ensure_ascii=False)}",
+        f"license: {LICENSE}",
+        "tags:",
+        *(f"- {tag}" for tag in ("hfposemb", "embeddings", "positional-encoding", "interpretability")),
+        f"size_categories:\n- {size}",
+        "configs:",
+        f"- config_name: figures\n  data_files: {FIGURES}\n  default: true",
+        f"- config_name: models\n  data_files: {MODELS}",
+    ]
+    return "---\n" + "\n".join(lines) + "\n---\n"
+
+
+def _schema_lines(columns: Mapping[str, str]) -> str:
+    def kind(name: str) -> str:
+        return "string" if name == "part" else COLUMNS.get(name, "float64")
+
+    return "\n".join(f"| `{name}` | {kind(name)} | {about.replace('|', '/')} |" for name, about in columns.items())
+
+
+def _versions(text: str) -> str:
+    try:
+        found: Any = json.loads(text)
+        return ", ".join(f"{name} {version}" for name, version in found.items())
+    except (ValueError, AttributeError):
+        return display(text, width=120)
+
+
+_TEXT = """{front}
+# {name}
+
+{figures} figures of the position and token embedding tables of {models}, measured with
+hfposemb {version}.{failed} Only figures are here, no weights; the models keep their own licences.
+
+- `figures` ({FIGURES}): one row for each model, table and figure, with its chance level
+- `models` ({MODELS}): one row for each model, and for each part of one that has several, with a column for each figure
+
+```python
+from datasets import load_dataset
+
+models = load_dataset("OWNER/NAME", "models", split="train").to_pandas()
+```
+
+In a clone, `pandas.read_parquet("models.parquet")` and `polars.read_parquet("models.parquet")` read the same.
+
+## How it was computed
+
+A figure of positions is given with its values for an untrained table and for a sinusoid of the same shape (`untrained`,
+`sinusoid`). One of tokens is given with the mean and the interval of surrogates (`baseline_*`, draws: {draws}). Every
+row has the commit of the model and the SHA-256 of the values that were measured. Versions: {versions}.
+
+```
+pip install 'hfposemb[export]'
+hfposemb again {FIGURES}
+```
+
+measures every model again at its commit, compares hashes and figures, and lists each difference.
+
+## Columns of `figures`
+
+| column | type | meaning |
+|---|---|---|
+{schema_figures}
+
+## Columns of `models`
+
+| column | type | meaning |
+|---|---|---|
+{schema_models}
+
+## Hashes
+
+`sha256sum -c SHA256SUMS` checks the files; of the data files:
+
+```
+{hashes}
+```
+""".replace("{FIGURES}", FIGURES).replace("{MODELS}", MODELS)

@@ -1,0 +1,101 @@
+"""Results whose numbers form a table: a data frame for analysis, and HTML in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..errors import MissingExtraError
+from .html_repr import card, grid
+
+if TYPE_CHECKING:
+    import pandas
+
+Columns: TypeAlias = dict[str, Any]
+"""Columns of a table by name: lists, tuples or arrays, all of the same length."""
+
+SHOWN = 10
+"""Rows of a table that a notebook shows."""
+
+
+class Facts:
+    """Result that a notebook shows by its fields; nothing is computed for it."""
+
+    def _repr_html_(self) -> str:
+        return card(type(self).__name__, ((name, _described(value)) for name, value in _stored(self)))
+
+
+class Tabular:
+    """Result whose numbers form a table; ``columns`` of each class documents what it has."""
+
+    def columns(self) -> Columns:
+        """Return the columns of the table by name, all of the same length."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the ``columns`` as a pandas DataFrame; ``polars.from_pandas`` accepts it.
+
+        Raises:
+            MissingExtraError: If pandas is not installed; it is part of the extra ``export``.
+
+        Examples:
+            >>> import hfposemb as hpe
+            >>> hpe.neighbours(hpe.sinusoidal(9, 8).position, 4, k=2).to_frame()[["rank", "row"]].values.tolist()
+            [[1, 3], [2, 5]]
+        """
+        return frame(self.columns())
+
+    def _repr_html_(self) -> str:
+        columns = self.columns()
+        count = len(next(iter(columns.values())))
+        shown = (f"{name} {_described(value)}" for name, value in _stored(self) if isinstance(value, (str, int, float)))
+        title = f"{type(self).__name__}: {count:,} {'row' if count == 1 else 'rows'}"
+        rows = [[_described(value) for value in line] for line in islice(zip(*columns.values(), strict=True), SHOWN)]
+        if count > SHOWN:
+            rows.append([f"and {count - SHOWN:,} more"])
+        return grid(" · ".join([title, *shown]), list(columns), rows)
+
+
+def frame(columns: Columns) -> pandas.DataFrame:
+    """Return columns as a data frame. Raises ``MissingExtraError`` without pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+    return pandas.DataFrame(columns)
+
+
+def _stored(result: object) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a result that are stored already, so that lazy ones stay unread."""
+    held = vars(result)
+    for part in fields(result):  # type: ignore[arg-type]
+        if part.name in held:
+            yield part.name, held[part.name]
+
+
+def _described(value: Any) -> str:
+    """Return a value in a few characters: numbers with four digits, arrays by their shape."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.4g}"
+        case str():
+            return value
+        case np.ndarray():
+            return f"{' × '.join(f'{size:,}' for size in value.shape)} {value.dtype.name}"
+        case tuple() if len(value) <= SHOWN and all(isinstance(one, (str, int, float)) for one in value):
+            return ", ".join(map(_described, value))
+        case tuple() | list() | dict():
+            return f"{len(value):,} {'entry' if len(value) == 1 else 'entries'}"
+    return type(value).__name__
