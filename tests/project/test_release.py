@@ -52,7 +52,7 @@ def test_sdist_holds_what_a_wheel_needs_and_no_tests(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         packed = {one.name.partition("/")[2] for one in archive.getmembers() if one.isfile()}
-    needed = {name for name in tracked() if name.startswith(("hfposemb/", "app/", "tools/"))}
+    needed = {name for name in tracked() if name.startswith(("hfposemb/", "app/", ".ci/build"))}
     beside = {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "MANIFEST.in", "pyproject.toml"}
     assert {one for one in packed if ".egg-info/" not in one} == needed | beside | {
         "requirements.txt",
@@ -105,7 +105,7 @@ def test_an_index_shows_the_readme_with_links_that_lead_somewhere(wheel: Path) -
 
 
 def test_only_relative_links_are_made_absolute() -> None:
-    spec = importlib.util.spec_from_file_location("build_backend", ROOT / "tools" / "build_backend.py")
+    spec = importlib.util.spec_from_file_location("build_backend", ROOT / ".ci" / "build_backend.py")
     assert spec is not None
     assert spec.loader is not None
     backend = importlib.util.module_from_spec(spec)
