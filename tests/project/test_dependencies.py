@@ -98,9 +98,7 @@ def test_what_is_declared_is_imported() -> None:
     assert {canonicalize_name(one.name) for one in declared()} - used == set()
 
 
-@pytest.mark.parametrize(
-    "line", ["import httpx2", "from yaml import safe_load", "def f():\n    import anyio.abc"]
-)
+@pytest.mark.parametrize("line", ["import httpx2", "from yaml import safe_load", "def f():\n    import anyio.abc"])
 def test_an_undeclared_import_is_found(line: str) -> None:
     assert len(undeclared(f"import numpy, json\n{line}", declared(EXTRAS))) == 1
     guarded = "if TYPE_CHECKING:\n" + re.sub("^", "    ", line, flags=re.M)
