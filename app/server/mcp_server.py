@@ -13,7 +13,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -38,7 +38,7 @@ from ..jobs.queue import Visitor
 from .api import AT_ONCE
 from .mcp_answers import text_of
 from .mcp_schemas import output_schema
-from .mcp_tools import PREFIX, Tool, Tools
+from .mcp_tools import HEAVY, PREFIX, Tool, Tools
 from .reach import is_loopback
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class McpServer:
             raise HfposembError("the server is busy; try again in a minute")
         self._calls += 1
         try:
-            async with self._places:
+            async with nullcontext() if name in HEAVY else self._places:
                 answer = await tool.call(self._visit(request), **given)
         finally:
             self._calls -= 1
@@ -227,9 +227,11 @@ class McpServer:
 
     async def _schema(self, request: Request) -> Response:
         """Return name, description and parameters of each tool, as Gradio's server does."""
-        fields = ("name", "description", "inputSchema")
-        tools = [one.model_dump(include=set(fields)) for one in self.tools]
-        return JSONResponse([{**tool, "meta": {"file_data_present": False, "mcp_type": "tool"}} for tool in tools])
+        shown = [one.model_dump(include={"name", "description", "inputSchema"}) for one in self.tools]
+        about = {"file_data_present": False, "mcp_type": "tool"}
+        return JSONResponse(
+            [{**tool, "meta": {**about, "endpoint_name": tool["name"].removeprefix(PREFIX)}} for tool in shown]
+        )
 
 
 def _kind(error: Exception) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -60,11 +60,10 @@ def test_tools_of_an_mcp_client(url: str, real: dict[str, str]) -> None:
         ):
             await session.initialize()
             tools = {tool.name for tool in (await session.list_tools()).tools}
-            name = next(tool for tool in tools if tool.endswith("neighbours"))
-            asked = {"source": real["gpt2"], "query": "queen", "k": 3}
-            return tools, (await session.call_tool(name, asked)).content[0]
+            asked = {"source": real["gpt2"], "query": "queen", "limit": 3}
+            return tools, (await session.call_tool("hfposemb_neighbours", asked)).content[0]
 
     with ThreadPoolExecutor() as pool:  # Playwright has a loop of its own in this thread
         tools, said = pool.submit(asyncio.run, use()).result()
-    assert len(tools) == 6
-    assert len(ast.literal_eval(said.text)["neighbours"]) == 3
+    assert len(tools) == 8
+    assert len(json.loads(said.text)["neighbours"]) == 3
