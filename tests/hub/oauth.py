@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     provider: FakeProvider
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """Describe the provider, ask who one is, or send a person back to the application."""
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
@@ -115,12 +115,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif url.path == "/oauth/authorize" and query.get("client_id") == CLIENT and "as" in query:
             self._say("", 302, location=self.provider.agreed(query["as"], query))
         elif url.path == "/oauth/authorize" and query.get("client_id") == CLIENT:
-            names = (f'<p><a href="{self.path}&amp;as={name}">{name}</a></p>' for name in (*self.provider.people, "nobody"))
+            names = (
+                f'<p><a href="{self.path}&amp;as={name}">{name}</a></p>' for name in (*self.provider.people, "nobody")
+            )
             self._say(f"<!DOCTYPE html><title>Who are you?</title>{''.join(names)}", kind="text/html")
         else:
             self._say("{}", 404)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """Exchange a code for a token."""
         sent = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
         found = self.provider.exchanged(sent.get("code", [""])[0])
