@@ -85,9 +85,10 @@ class ComparisonJobs:
         work = partial(children.page, part=part)
         async for step in session.jobs.compute(visitor, place, key, wanted[0], work, late=late):
             yield step
-        made = session.library.results.get(key)
-        if made is not None and session.library.results.get(measured) is None:
-            session.library.results.put(measured, made[0])
+        results = session.library.results
+        made = results.get(key)
+        if made is not None and results.get(measured) is None:
+            results.put(measured, made[0])
 
     def hand_over(self, wanted: list[Any], done: dict[str, Any]) -> Any:
         """Give the page the file once it is written; none if it was not."""

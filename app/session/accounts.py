@@ -36,6 +36,11 @@ INFO = "oauth_info"
 """Name, in the session that Gradio sees, of what the provider sent: the token and the profile."""
 
 
+NAME = "preferred_username"
+PROFILE = (NAME, "name", "profile", "picture")
+"""What is kept of the profile: what Gradio reads of it."""
+
+
 @dataclass(eq=False)
 class Account:
     """A visitor who has signed in, and what was opened and computed for that visitor alone.
@@ -53,11 +58,6 @@ class Account:
     _results: dict[Kept, Layered] = field(default_factory=dict, repr=False)
     _timer: Timer | None = field(default=None, repr=False)
     closed: bool = False
-
-    @property
-    def name(self) -> str:
-        """The visitor's name on the Hub."""
-        return str(self.info["userinfo"]["preferred_username"])
 
     @property
     def visitor(self) -> Visitor:
@@ -107,15 +107,14 @@ class Accounts:
         Raises:
             KeyError: The token or the profile is missing.
         """
-        latest = time.time() + SIGNED_IN_SECONDS
-        known = {name: info[name] for name in ("access_token", "userinfo")}
-        profile = {name: known["userinfo"].get(name) or "" for name in ("name", "preferred_username")}
-        profile |= {name: known["userinfo"].get(name) or "" for name in ("profile", "picture")}
-        if not profile["preferred_username"]:
-            raise KeyError("preferred_username")
-        until = min(float(info.get("expires_at") or latest), latest)
-        kept = {"access_token": str(known["access_token"]), "userinfo": profile, "scope": info.get("scope", "")}
-        account, key = Account({**kept, "expires_at": until}), token_urlsafe(32)
+        latest, person = time.time() + SIGNED_IN_SECONDS, info["userinfo"]
+        kept = {
+            "access_token": str(info["access_token"]),
+            "scope": info.get("scope", ""),
+            "expires_at": min(float(info.get("expires_at") or latest), latest),
+            "userinfo": {name: person.get(name) or "" for name in PROFILE} | {NAME: person[NAME]},
+        }
+        account, key = Account(kept), token_urlsafe(32)
         with self._lock:
             self._accounts[key] = account
             while len(self._accounts) > self.most:

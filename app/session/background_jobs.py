@@ -212,7 +212,8 @@ class JobRunner:
         self, ticket: Ticket, key: Hashable, work: Callable[..., Any], *arguments: Any
     ) -> AsyncGenerator[children.Progress, None]:
         """Run a job and store its result, unless an identical one has been stored meanwhile."""
-        if self.library.results.get(key) is not None:
+        results = self.library.results  # those of the account that asked, even if it is closed meanwhile
+        if results.get(key) is not None:
             return
         bounds: dict[str, Any] = {"deadline": LONGEST_JOB}
         if self.public:
@@ -225,11 +226,11 @@ class JobRunner:
             drafts = 0
             while (progress := job.poll(0.0)) is not None:
                 if progress.drafts > drafts:
-                    self.library.results.put(_draft_key(key), job.draft)
+                    results.put(_draft_key(key), job.draft)
                     drafts = progress.drafts
                 yield progress
                 await asyncio.sleep(children.POLL)
-            self.library.results.put(key, await asyncio.to_thread(ticket.result))
+            results.put(key, await asyncio.to_thread(ticket.result))
         finally:
             if account is not None:
                 account.clear_if_closed()

@@ -24,7 +24,8 @@ from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
 from hfposemb.app.jobs.queue import LINE, Visitor
 from hfposemb.app.session.background_jobs import BackgroundJob
-from hfposemb.app.session.library import Kept, Library, size_of
+from hfposemb.app.session.kept import Kept, size_of
+from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened, problems
 from hfposemb.app.session.source_names import choice, short_name
 from hfposemb.app.session.state import Session

@@ -388,9 +388,9 @@ def test_a_child_gets_the_token_through_its_pipe_alone(
         assert job.result().coordinates.shape == (64, 2)
     assert not any(token in text for text in shown for token in (ADA.encode(), b"hf_tokenOfThisMachine"))
     others = partial(on_behalf, Visitor(BEN, tmp_path / "ben"), work)
-    with Job(others, "lab/secret-a", "position", 2, reports=True, sealed=True) as job:
-        with pytest.raises(HfposembError, match="not a public model"):
-            job.result()
+    refused = pytest.raises(HfposembError, match="not a public model")
+    with Job(others, "lab/secret-a", "position", 2, reports=True, sealed=True) as job, refused:
+        job.result()
     assert not list(Path(os.environ["HFPOSEMB_CACHE"]).rglob("*.entry"))
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,10 +111,8 @@ def watched(space: Served) -> Iterator[set[str]]:
         while not over.is_set():
             for child in app.children(recursive=True):
                 for name in ("cmdline", "environ"):
-                    try:
+                    with suppress(OSError):
                         seen.add(Path(f"/proc/{child.pid}/{name}").read_text(errors="replace"))
-                    except OSError:
-                        pass
             time.sleep(0.02)
 
     thread = threading.Thread(target=watch)
@@ -142,16 +140,16 @@ def test_two_people_sign_in(browser: Browser, space: Served) -> None:
         assert kept["sameSite"] == "None"
         assert '"severity"' in asked(space, "check", ["lab/secret-a"], ada), "a child reads it with her token"
 
-        ben.goto(copied)
-        alert(ben, "sign in to open a private model")
+        ben.goto(f"{space.url}/?models=sinusoidal:64x16&tab=tokens")
         sign_in(ben, "ben")
-        alert(ben, "is private and not yours to read")
-        assert panels(ben, "lab/secret-a") == 0
         field = ben.get_by_label("Models to compare (up to 4)").locator("visible=true")
         field.click()
         field.press_sequentially("secret", delay=20)
         ben.wait_for_timeout(1500)
         assert not [one for one in ben.get_by_role("option").all_inner_texts() if "secret" in one]
+        ben.goto(copied)
+        alert(ben, "is private and not yours to read")
+        assert panels(ben, "lab/secret-a") == 0
 
         for page in (ben, None):
             for endpoint, data in (("info", ["lab/secret-a"]), ("check", ["lab/secret-a"])):

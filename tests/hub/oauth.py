@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
     provider: FakeProvider
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         """Describe the provider, ask who one is, or send a person back to the application."""
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._say("{}", 404)
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         """Exchange a code for a token."""
         sent = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
         found = self.provider.exchanged(sent.get("code", [""])[0])
