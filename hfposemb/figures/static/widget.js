@@ -135,6 +135,7 @@ function chosenLine(model) {
     words.textContent = count ? said : model.get("_hint");
     clear.hidden = !count;
   };
+  words.setAttribute("role", "status");
   clear.onclick = () => send(model, new Set());
   model.on("change:_selected", write);
   write();
