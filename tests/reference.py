@@ -88,6 +88,7 @@ CHAPTERS = {
         "surveys.published_findings",
         "surveys.reproduction",
     ),
+    "Notebooks": ("widget.showing", "widget.selection"),
     "Keeping": ("reports.export", "reports.bundle", "reports.report", "reports.json_schema", "cache"),
     "Errors": ("errors",),
 }

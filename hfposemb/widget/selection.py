@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Role: TypeAlias = Literal["position", "token"]
 Chosen: TypeAlias = "Selection | Mapping[str, Iterable[int | str]] | Iterable[int | str] | None"
-"""What can be selected: rows by number or label, of the first source or by the name of theirs."""
+"""What can be selected: rows by number, by label or as a mask, of the first source or by the name of theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +134,17 @@ class Selectable:
             if name not in self.tables:
                 raise InputError(f"no source {name!r} is shown; the sources are {listed(names)}")
             place = names.index(name)
-            found.append(self.linked.numbers[place][[self._row(name, place, row) for row in rows]].reshape(-1))
+            found.append(self.linked.numbers[place][self._rows(name, place, rows)])
         return self._of_numbers(np.unique(np.concatenate(found)))
+
+    def _rows(self, name: str, place: int, rows: Iterable[int | str]) -> Rows:
+        """Return the rows that are given by number, label or as a mask."""
+        if isinstance(rows, np.ndarray) and rows.dtype == bool:
+            count = len(self.linked.numbers[place])
+            if rows.shape != (count,):
+                raise InputError(f"the mask has the shape {list(rows.shape)}, but {name} has {count:,} {self.role}s")
+            return np.flatnonzero(rows)
+        return np.array([self._row(name, place, row) for row in rows], np.int64)
 
     def _row(self, name: str, place: int, row: int | str) -> int:
         table, count = self.tables[name], len(self.linked.numbers[place])

@@ -103,7 +103,7 @@ def drawn(page: Page) -> None:
 def test_a_range_comes_back_in_jupyterlab(lab: str, page: Page) -> None:
     page.set_viewport_size({"width": 1300, "height": 1900})
     sent: list[str | bytes] = []
-    page.on("websocket", lambda socket: socket.on("framesent", sent.append))
+    page.on("websocket", lambda socket: socket.on("framesent", lambda one: sent.append(one)))
     page.goto(f"{lab}/lab/tree/try.ipynb?reset")
     page.get_by_text("(ipykernel) | Idle").wait_for()
     run_cell(page, 0)

@@ -85,6 +85,9 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     positions.selection = {GPT2: [255]}
     assert positions.selection.labels == {BERT: ["255"], GPT2: ["255"]}
     assert positions.selection.vectors[BERT].tolist() == hpe.extract(BERT).position[[255]].tolist()
+    positions.selection = hpe.norms(hpe.extract(BERT).position) > 0
+    assert len(positions.selection[BERT]) == 256
+    positions.selection = {GPT2: [255]}
     again = positions.selection
     positions.selection = None
     assert positions._selected == ""
@@ -92,6 +95,7 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     assert positions.selection == again
     for wrong, said in (
         ([256], "positions 0 to 255; got 256"), (["king"], "king"), ({"other": [1]}, "no source 'other' is shown"),
+        (np.ones(3, bool), "the mask has the shape .3., but sample:bert has 256 positions"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             positions.selection = wrong

@@ -8,7 +8,7 @@ import { changedSelection, rowsOf, textOf } from "./selection.js";
 
 const ROW_NAMES = ["_maps", "_matrices"];
 const RESERVED = "380px";
-const PATIENCE = 20_000; // ms until a kernel that does not send plotly.js is given up
+const PATIENCE = 60_000; // ms until a kernel that does not send plotly.js is given up
 
 /**
  * Draw a widget. The function that is returned takes it from the page.
@@ -16,7 +16,8 @@ const PATIENCE = 20_000; // ms until a kernel that does not send plotly.js is gi
  */
 export function renderWidget({ model, el }) {
   const scope = model.get("_scope"), group = model.get("_group");
-  const rows = ROW_NAMES.map(rowElement), root = h("div", "hfposemb-widget", ...rows, chosenLine(model));
+  const rows = ROW_NAMES.map(rowElement), chosen = chosenLine(model);
+  const root = h("div", "hfposemb-widget", ...rows, chosen.line);
   root.dataset.lmSuppressShortcuts = "true"; // keys that are pressed here are none of JupyterLab's
   root.classList.toggle("single", model.get("_sources") === 1);
   const paint = () => root.classList.toggle("dark", page.isDark());
@@ -37,6 +38,7 @@ export function renderWidget({ model, el }) {
   return () => {
     page.links.removeEventListener("theme", paint);
     model.off("change:_selected", select);
+    model.off("change:_selected", chosen.write);
     stops.forEach((stop) => stop());
     root.remove();
   };
@@ -123,7 +125,7 @@ async function libraryOf(model) {
 }
 
 /**
- * Return the line that says how many rows are selected, with the button that clears them.
+ * Return the line that says how many rows are selected, with the button that clears them, and how to write it anew.
  * @param {WidgetModel} model
  */
 function chosenLine(model) {
@@ -135,8 +137,9 @@ function chosenLine(model) {
     words.textContent = count ? said : model.get("_hint");
     clear.hidden = !count;
   };
+  words.setAttribute("role", "status");
   clear.onclick = () => send(model, new Set());
   model.on("change:_selected", write);
   write();
-  return line;
+  return { line, write };
 }
