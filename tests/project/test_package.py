@@ -83,6 +83,7 @@ HELPERS = {
     "errors",
     "files",
     "interrupts",
+    "logs",
     "memory_maps",
     "numbers",
     "progress",
