@@ -24,6 +24,7 @@ def model(hub: FakeHub) -> str:
     config = {"model_type": "gpt2", "n_positions": 8, "n_embd": 4, "vocab_size": 20}
     tables = {"wpe.weight": np.eye(8, 4, dtype=np.float32), "wte.weight": np.ones((20, 4), np.float32)}
     hub.add("lab/tiny", {"config.json": json.dumps(config), "model.safetensors": save(tables)})
+    hub.grant(TOKEN)
     hub.fault("status", code=503, times=1)
     return "lab/tiny"
 
