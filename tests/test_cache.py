@@ -669,7 +669,7 @@ def test_other_parameters_are_computed(cache: Cache) -> None:
     cached_projection(cache, counted.table, method="pca", dims=3, seed=0)
     cached_projection(cache, counted.table, method="pca", dims=2, seed=1)
     cached_projection(cache, Counted(rows=50).table, method="pca", dims=2, seed=0)
-    umap = UMAPParameters(neighbors=5, epochs=5)
+    umap = UMAPParameters(n_neighbors=5, n_epochs=5)
     for changed in (umap, replace(umap, min_dist=0.2), replace(umap, metric="euclidean")):
         found = cached_projection(cache, counted.table, method="umap", dims=2, seed=0, umap=changed)
         assert found.parameters["metric"] == changed.metric

@@ -352,7 +352,7 @@ def _map_help(projection: Projection, table: EmbeddingTable) -> str:
     """Describe how the map was made and how faithful it is, for its help."""
     said = [f"PCA: {projection.dims} of {table.shape[1]:,} directions."]
     if projection.method == "umap":
-        settings = f"{projection.parameters['neighbors']} neighbours, {projection.parameters['metric']}"
+        settings = f"{projection.parameters['n_neighbors']} neighbours, {projection.parameters['metric']}"
         if "vectors" in projection.parameters:
             settings = f"{settings}, vectors {projection.parameters['vectors']}"
         said = [f"UMAP: {settings}, seed {projection.seed}."]

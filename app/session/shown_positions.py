@@ -31,7 +31,7 @@ MOST = 4_096  # positions drawn at most: larger matrices take too long
 MOST_WIDE = 2_048  # the same for wide tables, where MOST rows would exceed CELLS numbers
 KERNEL = 512  # positions drawn of a mechanism that has no rows of its own
 CELLS = 2**22  # numbers of a table that are measured for drawing
-NEIGHBOURS = hpe.UMAPParameters().neighbors
+NEIGHBOURS = hpe.UMAPParameters().n_neighbors
 
 
 @dataclass(frozen=True, eq=False)

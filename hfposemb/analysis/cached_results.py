@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cache import Cache, Key
+from ..logs import LOG
 from ..tables.null_comparison import Null
 from ..tables.table import EmbeddingTable
 from .projection import Preview, Projection, UMAPParameters, measured_by, project, trust_of
@@ -68,6 +69,7 @@ def cached_projection(  # noqa: PLR0913 - keywords with defaults
     """
     key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
     if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), table, cache, key)) is not None:
+        LOG.debug("%s: projection found in the cache", table.name)
         if progress is not None:
             progress(1.0, "done")
         return kept

@@ -48,30 +48,30 @@ class UMAPParameters:
     """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
 
     Attributes:
-        neighbors: Number of neighbours, at least 2.
+        n_neighbors: Number of neighbours, at least 2.
         min_dist: Minimum distance of points in the layout, 0 to 1.
         metric: Metric of the table's rows.
-        epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
+        n_epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
         init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
             global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
             which starts from PCA.
 
     Examples:
         >>> import hfposemb as hpe
-        >>> hpe.UMAPParameters(neighbors=30).metric
+        >>> hpe.UMAPParameters(n_neighbors=30).metric
         'cosine'
     """
 
-    neighbors: int = 15
+    n_neighbors: int = 15
     min_dist: float = 0.1
     metric: Literal["cosine", "euclidean"] = "cosine"
-    epochs: int | None = None
+    n_epochs: int | None = None
     init: Literal["pca", "spectral", "random"] = "pca"
 
     def __post_init__(self) -> None:
-        if self.neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.epochs is not None and self.epochs < 1):
+        if self.n_neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.n_epochs is not None and self.n_epochs < 1):
             raise InputError(
-                f"UMAP needs neighbors of at least 2, min_dist from 0 to 1 and epochs of at least 1; got {self}"
+                f"UMAP needs n_neighbors of at least 2, min_dist from 0 to 1 and n_epochs of at least 1; got {self}"
             )
         if self.metric not in ("cosine", "euclidean") or self.init not in ("pca", "spectral", "random"):
             raise InputError(
@@ -309,10 +309,10 @@ def _umap(
     preview: Preview | None,
 ) -> Layout:
     rows = np.flatnonzero(usable(table, parameters.metric))
-    if len(rows) <= parameters.neighbors:
-        fewer = f", or umap=UMAPParameters(neighbors={len(rows) - 1})" if len(rows) > 2 else ""
+    if len(rows) <= parameters.n_neighbors:
+        fewer = f", or umap=UMAPParameters(n_neighbors={len(rows) - 1})" if len(rows) > 2 else ""
         raise InputError(
-            f"UMAP with {parameters.neighbors} neighbours needs more than {parameters.neighbors} rows; "
+            f"UMAP with {parameters.n_neighbors} neighbours needs more than {parameters.n_neighbors} rows; "
             f"{table.name} has {len(rows)}: use method='pca'{fewer}"
         )
     progress(0.0, "preparing UMAP")
@@ -330,7 +330,7 @@ def _umap(
     progress(0.3, "graph")
     if start is None:
         start = _start(table, rows, graph, dims, seed, parameters)
-    epochs = parameters.epochs or (500 if len(rows) <= 10_000 else 200)
+    epochs = parameters.n_epochs or (500 if len(rows) <= 10_000 else 200)
     shown_at = time.monotonic()
 
     def report(epoch: int, points: NDArray[np.float32]) -> None:
@@ -364,7 +364,7 @@ def _coarse(
     return coarse_layout(
         _vectors(table, rows),
         _start(table, rows, None, dims, seed, parameters),
-        neighbors=parameters.neighbors,
+        neighbors=parameters.n_neighbors,
         metric=parameters.metric,
         curve=curve,
         seed=seed,
@@ -375,7 +375,7 @@ def _coarse(
 def _graph(indices: NDArray[np.int32], distances: NDArray[np.float32], parameters: UMAPParameters, seed: int) -> Any:
     """Return UMAP's fuzzy simplicial set, a sparse matrix [n, n], from neighbours and their distances [n, k]."""
     found = compiled_umap().umap_.fuzzy_simplicial_set(
-        indices, parameters.neighbors, np.random.RandomState(seed), parameters.metric, {}, indices, distances
+        indices, parameters.n_neighbors, np.random.RandomState(seed), parameters.metric, {}, indices, distances
     )
     return found[0]
 
@@ -402,7 +402,7 @@ def _nearest(
     """Return the places of the nearest of ``rows`` and their distances [n, k], each row itself first."""
     from .projected_neighbours import projected_neighbours
 
-    metric, k = parameters.metric, parameters.neighbors - 1
+    metric, k = parameters.metric, parameters.n_neighbors - 1
 
     def report(share: float, stage: str) -> None:
         progress(0.3 * share, stage)

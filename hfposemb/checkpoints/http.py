@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import HubError
+from ..logs import LOG
 from ..transfers import Progress, Traffic, progress_watcher
 from . import deadline as deadlines
 from .deadline import Deadline
@@ -132,7 +133,9 @@ class Wire:
             HubError: If the file cannot be read, including its subclasses for missing and changed files.
         """
         state = Reading(file, span, most, sink, same)
-        return self._retried(lambda: self._read_once(state, deadline), deadline, what=file)
+        version = self._retried(lambda: self._read_once(state, deadline), deadline, what=file)
+        LOG.debug("%s %s: read %s of %s bytes from the Hub", self.repo, file, f"{state.done:,}", f"{version.size:,}")
+        return version
 
     def _read_once(self, state: Reading, deadline: Deadline) -> Version:
         whole = state.span is None and state.most <= self.limits.header_bytes

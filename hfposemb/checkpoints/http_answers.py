@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..errors import ChangedFileError, HubError
+from ..logs import LOG
 from .limits import Limits
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ class Validator:
             raise HubError(f"{found}the whole file has {size}; set allow_full_download=True to read it whole")
         if length is None or length > self.limits.table_bytes:
             raise HubError(f"{found}the whole file has {size}; the limit is {self.limits.table_bytes:,}")
+        LOG.info("%s %s: the server ignores range requests; reading the whole file", self.repo, state.file)
 
 
 def _check_kind(headers: Mapping[str, str]) -> None:

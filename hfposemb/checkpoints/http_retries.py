@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import HubError, InputError, OfflineError
+from ..logs import LOG
 from .deadline import Deadline
 from .http_answers import NotYetError, WrongAnswerError
 from .http_errors import http_errors
@@ -53,6 +54,7 @@ def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: s
             asked = f" and asks to wait {wait:.0f} s" if wait else ""
             given = f"given up after {seconds:g} s" if not wait else "try again later"
             raise HubError(f"{subject}: {reason}{asked}; {given}") from None
+        LOG.info("%s: %s; trying again in %.2g s", subject, reason, pause)
         time.sleep(pause)
     raise HubError(f"{subject}: {reason} (tried {_TRIES} times); try again later")
 

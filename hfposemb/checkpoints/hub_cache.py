@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .locate import (
-    INDEX,
-    MODEL,
-)
+from ..logs import LOG
+from .locate import INDEX, MODEL
 
 
 def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
@@ -18,7 +16,10 @@ def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repo, file, revision=commit)
-    return Path(found) if isinstance(found, str) else None
+    if not isinstance(found, str):
+        return None
+    LOG.debug("%s %s: found in the cache of huggingface_hub", repo, file)
+    return Path(found)
 
 
 def commit_here(repo: str, revision: str) -> str | None:

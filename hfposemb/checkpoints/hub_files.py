@@ -9,6 +9,7 @@ from typing import Any
 
 from ..cache import Cache, Entry, Key
 from ..errors import HubError, MissingFileError
+from ..logs import LOG
 from .deadline import Deadline
 from .http import Wire
 from .hub_access import Access
@@ -103,6 +104,7 @@ class RepositoryFiles:
     def kept(self, key: Key) -> Entry | None:
         """Return an entry of the cache, or ``None``."""
         if key not in self._entries and (found := self.cache.find(key)) is not None:
+            LOG.debug("%s %s: %s found in the cache", self.wire.repo, " ".join(key[3:5]), key[0])
             self._entries[key] = found
         return self._entries.get(key)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..cache import Entry, Key
 from ..errors import ChangedFileError, CheckpointError
+from ..logs import LOG
 from .deadline import Deadline
 from .http_answers import Version
 from .hub_cache import in_hub_cache
@@ -97,8 +98,8 @@ class RepositoryTensors:
             try:
                 local = Checkpoint.open(here, limits=limits)
                 header = local.header(here.name)
-            except CheckpointError:
-                pass  # incomplete download: read the file from the Hub instead
+            except CheckpointError as error:
+                LOG.info("%s %s: incomplete in the cache of huggingface_hub: %s", wire.repo, file, error)
             else:
                 self._local[file] = local
                 return _File(_placed(header, file), Version(header.file_bytes, ""))
@@ -191,6 +192,7 @@ class RepositoryTensors:
                 return self._headers[file]  # another thread renewed it
             if file in self._shown:
                 raise self._changed(file)
+            LOG.info("%s %s: another version than before; reading its header again", self.files.name, file)
             fresh = self._fetch_header(file, self.files.wire.deadline())
             same_tensors = dict(fresh.header.tensors.rows) == dict(known.header.tensors.rows)
             if not same_tensors or fresh.header.metadata != known.header.metadata:

@@ -88,7 +88,11 @@ def run_project(given: argparse.Namespace) -> None:
         if given.json:
             print_json(_written(given.out, table=table.name, method=found.method, points=len(found.rows)))
     elif given.json:
-        points = found.to_frame().assign(label=[table.labels[int(row)] for row in found.rows]).to_dict("records")
+        rows, *axes = (values.tolist() for values in found.columns().values())
+        points = [
+            {"row": row, "label": table.labels[row], **dict(zip("xyz", point, strict=False))}
+            for row, *point in zip(rows, *axes, strict=True)
+        ]
         facts = {"table": table.name, "method": found.method, "seed": found.seed, "parameters": dict(found.parameters)}
         print_json({**facts, "quality": asdict(found.quality), "points": points})
     else:

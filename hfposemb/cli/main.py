@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import HfposembError, one_line
 from ..interrupts import stopped_promptly
+from ..logs import logged_to_stderr
 from ..progress import Report, shown, wanted
 from ..transfers import Progress, watching
 from .inspecting import run_cache
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
     """
     given = (known or parser()).parse_args(arguments)
     try:
-        with _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
+        with _logging(given), _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
             code = given.run(given)
     except KeyboardInterrupt as stop:
         print(f"hfposemb: stopped{stop}", file=sys.stderr)
@@ -84,6 +85,11 @@ def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str
     what = one_line(f"{type(bug).__name__}: {bug}").rstrip(": ")[:200]
     where = f"with the file {fault.path}" if fault.path else "with the output of --debug"
     return _failed(given, f"this is a bug in hfposemb ({what}); please report it {where}", code=BUG)
+
+
+def _logging(given: argparse.Namespace) -> AbstractContextManager[None]:
+    """Return a context that prints log messages with ``--verbose``."""
+    return logged_to_stderr() if given.verbose else nullcontext()
 
 
 def _bar(run: Command) -> AbstractContextManager[Report]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,8 +63,22 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """Print the JSON document of a command with ``--json``; it prints nothing else on standard output."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+    """Print the JSON document of a command with ``--json``, which prints nothing else on standard output.
+
+    JSON has no NaN and no infinity; both are null.
+    """
+    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _finite(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
 
 
 def print_result(found: object, document: dict[str, Any], given: argparse.Namespace) -> None:

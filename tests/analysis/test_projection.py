@@ -26,7 +26,7 @@ from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 from tests.support.past_memory import within, write_large
 
 Array = NDArray[np.float64]
-FAST = UMAPParameters(neighbors=5, epochs=20)
+FAST = UMAPParameters(n_neighbors=5, n_epochs=20)
 
 
 def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
@@ -172,7 +172,7 @@ def test_directions_without_variance_are_zero() -> None:
         (9, 3, {"dims": 0}, "got 0"),
         (9, 3, {"method": "tsne"}, '"pca" or "umap"'),
         (9, 3, {"method": "umap", "dims": 4}, "2 or 3"),
-        (3, 3, {"method": "umap"}, r"needs more than 15 rows; made has 3: use method='pca', or .*neighbors=2"),
+        (3, 3, {"method": "umap"}, r"needs more than 15 rows; made has 3: use method='pca', or .*n_neighbors=2"),
         (2, 3, {"method": "umap"}, "use method='pca'$"),
     ],
 )
@@ -181,7 +181,9 @@ def test_what_cannot_be_projected_says_so(rows: int, width: int, knobs: dict[str
         project(_table(_noise(rows, width)), **knobs)
 
 
-@pytest.mark.parametrize("wrong", [{"neighbors": 1}, {"min_dist": 2.0}, {"epochs": 0}, {"metric": "dot"}, {"init": ""}])
+@pytest.mark.parametrize(
+    "wrong", [{"n_neighbors": 1}, {"min_dist": 2.0}, {"n_epochs": 0}, {"metric": "dot"}, {"init": ""}]
+)
 def test_parameters_that_make_no_sense_say_so(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match="UMAP needs"):
         UMAPParameters(**wrong)
@@ -200,10 +202,10 @@ def test_umap_is_the_same_for_the_same_seed(dims: int) -> None:
     assert first.coordinates.shape == (80, dims)
     assert first.explained_variance_ratio is None
     assert first.parameters == {
-        "neighbors": 5,
+        "n_neighbors": 5,
         "min_dist": 0.1,
         "metric": "cosine",
-        "epochs": 20,
+        "n_epochs": 20,
         "init": "pca",
         "neighbour_search": "exact",
     }
@@ -218,7 +220,7 @@ def test_umap_leaves_out_rows_without_a_direction() -> None:
     assert found.rows.tolist() == [row for row in range(40) if row not in (3, 8)]
     assert np.isfinite(found.coordinates).all()
     by_distance = project(
-        _table(vectors), method="umap", umap=UMAPParameters(neighbors=5, epochs=20, metric="euclidean")
+        _table(vectors), method="umap", umap=UMAPParameters(n_neighbors=5, n_epochs=20, metric="euclidean")
     )
     assert by_distance.left_out == 1
 
@@ -226,7 +228,7 @@ def test_umap_leaves_out_rows_without_a_direction() -> None:
 @pytest.mark.parametrize("vectors", [np.ones((30, 4)), np.repeat(_noise(3, 4), 10, axis=0), _noise(30, 1)])
 @pytest.mark.parametrize("init", ["pca", "random"])
 def test_umap_of_rows_that_are_the_same_is_finite(vectors: Array, init: str) -> None:
-    found = project(_table(vectors), method="umap", umap=UMAPParameters(neighbors=5, epochs=20, init=init))
+    found = project(_table(vectors), method="umap", umap=UMAPParameters(n_neighbors=5, n_epochs=20, init=init))
     assert np.isfinite(found.coordinates).all()
 
 
@@ -251,7 +253,7 @@ def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(mo
     group = random.integers(12, size=5_000)
     table = _table(centres[group] + 0.3 * random.standard_normal((5_000, 24)))
     seen: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
-    short = UMAPParameters(epochs=10)
+    short = UMAPParameters(n_epochs=10)
     found = project(table, method="umap", umap=short, preview=lambda *given: seen.append(given))
     assert found.parameters["init"] == "layout of a sample"
     assert [len(rows) for rows, _ in seen] == [5_000] * 11

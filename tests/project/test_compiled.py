@@ -34,7 +34,7 @@ else:
 event.register("numba:compile", Compilations())
 table = table_of(np.random.default_rng(0).normal(size=(20, 6)), name="made", provenance=Provenance("made"))
 for dims in (2, 3):
-    project(table, method="umap", dims=dims, umap=UMAPParameters(neighbors=5, epochs=2))
+    project(table, method="umap", dims=dims, umap=UMAPParameters(n_neighbors=5, n_epochs=2))
 """
 
 

@@ -109,6 +109,7 @@ HELPERS = {
     "errors",
     "files",
     "interrupts",
+    "logs",
     "memory_maps",
     "numbers",
     "progress",
