@@ -17,6 +17,7 @@ import { unpack } from "./unpack.js";
 
 const PHONE = "(max-width: 719px)";
 const PHONE_EYE = { x: 1.42, y: 1.26, z: 0.76 };
+const SLOW = 150, PATIENCE = 800; // ms: of a painting that waits, and how long it waits at most
 
 /** A figure, its caption, its marks and its tooltip. */
 export class Plot {
@@ -24,6 +25,8 @@ export class Plot {
   #figure = null;
   /** @type {{ data: any[], layout: any } | null} */
   #sent = null; // the figure without what is selected
+  #cost = 0; // ms that it took to paint
+  #later = 0; // timer of a painting that waits
   /** @type {PlotlyLibrary | null} */
   #plotly = null;
   #known = ""; // what is drawn, as text
@@ -72,7 +75,7 @@ export class Plot {
       const { scope, group } = /** @type {CustomEvent} */ (event).detail;
       if (!this.panel.selects || scope !== this.#scope || !this.#groups.has(group)) return;
       this.#select();
-      this.redraw();
+      this.#redrawLater();
     }, { signal: this.#heard.signal });
   }
 
@@ -97,6 +100,7 @@ export class Plot {
     this.#known = known;
     this.#sent = figure;
     this.flat = !figure.data.some((/** @type {any} */ trace) => /gl|3d/.test(trace.type));
+    clearTimeout(this.#later);
     this.#select();
     await page.queue.add(this);
   }
@@ -140,10 +144,11 @@ export class Plot {
       paper_bgcolor: "rgba(0,0,0,0)", font: { ...layout.font, family },
     });
     if (!this.#figure) return this.#release(); // the panel left meanwhile
+    this.#cost = performance.now() - began;
     this.box.classList.toggle("deep", Boolean(scene) || kinds.includes("3d"));
     const isFirst = !this.#seen && Boolean(layout.meta?.unrolls);
     this.#seen = true;
-    if (isFirst && mayUnroll(performance.now() - began)) unroll(this.box, (share) => this.stage.reveal(share));
+    if (isFirst && mayUnroll(this.#cost)) unroll(this.box, (share) => this.stage.reveal(share));
     if (this.#kinds !== kinds) this.#listen();
     this.#kinds = kinds;
     this.drawn = size;
@@ -194,6 +199,7 @@ export class Plot {
   dispose() {
     this.#turn++;
     page.queue.forget(this);
+    clearTimeout(this.#later);
     this.observer.disconnect();
     this.#heard.abort();
     this.#release();
@@ -211,6 +217,13 @@ export class Plot {
     const rows = rowsOf(page.selections.get(`${this.#scope}/${group}`) ?? "");
     this.#figure = withSelected(this.#sent, traces, rows);
     this.traces = this.#figure.data.map(describe);
+  }
+
+  // A selection changes while somebody types, and a large map keeps the page busy: it waits for as long as it would take.
+  #redrawLater() {
+    clearTimeout(this.#later);
+    if (!this.drawn || this.#cost < SLOW) return this.redraw();
+    this.#later = setTimeout(() => this.redraw(), Math.min(this.#cost, PATIENCE));
   }
 
   /** Draw again, when it is its turn. */
