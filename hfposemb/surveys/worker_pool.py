@@ -25,6 +25,9 @@ KINDS: tuple[Kind, ...] = ("local", "dask")
 REQUESTS = 8
 """Default number of concurrent requests to the Hub, over all workers."""
 
+READ_AHEAD = 2
+"""Number of items per permit that a process works on, so that requests are in flight while other items compute."""
+
 _SECONDS = 5  # timeout for the scheduler to answer, and for a worker to appear
 
 
@@ -179,7 +182,7 @@ def _here(
         partial(_given, function, share),
         items,
         workers=workers,
-        at_once=share.permits if reading else 1,
+        at_once=READ_AHEAD * share.permits if reading else 1,
         lost=partial(Lost, reason=_ENDED),
     )
 
