@@ -11,7 +11,6 @@ import os
 import re
 import tarfile
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,7 @@ def __getattr__(hook: str) -> Any:
     def run(*arguments: Any, **keywords: Any) -> Any:
         os.environ.setdefault("SOURCE_DATE_EPOCH", str(EPOCH))
         os.umask(0o022)  # permissions in a wheel are those of the files that setuptools writes
-        with suppress(FileNotFoundError):  # a tool may read the requirements of pyproject.toml alone
-            _write_readme()
+        _write_readme()
         result = wrapped(*arguments, **keywords)
         if hook == "build_sdist":
             _repack(Path(arguments[0], result))
