@@ -16,6 +16,7 @@ from typing import Any
 import nbformat
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from nbconvert import MarkdownExporter
@@ -109,7 +110,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         if uri:
             return f"[{text}]({posixpath.relpath(uri, posixpath.dirname(page.file.src_uri) or '.')}{mark}{place})"
         if not (ROOT / there).exists():
-            raise ValueError(f"{here} links to {there}, which does not exist")
+            raise PluginError(f"{here} links to {there}, which does not exist")
         return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{there})" if config.repo_url else text
 
     return _outside_code(markdown, lambda text: re.sub(LINK, led, text))
@@ -131,5 +132,5 @@ def _drawn(found: re.Match[str]) -> str:
     block = found[1] == "div"
     formula = convert(source, display="block" if block else "inline")
     if "\\" in formula:
-        raise ValueError(f"{source} has a command that latex2mathml does not know")
+        raise PluginError(f"{source} has a command that latex2mathml does not know")
     return f'<div class="formula">{formula}</div>' if block else formula

@@ -18,6 +18,7 @@ from hfposemb.comparison.alignment import MEASURES as PAIR_MEASURES
 from hfposemb.comparison.metrics import MEASURES, Measure
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
+from tests.measure_pictures import DRAWINGS, FOLDER
 
 pytestmark = pytest.mark.usefixtures("hub_with_gpt2")
 
@@ -133,6 +134,10 @@ def test_sections_name_measures_that_exist() -> None:
         for name, _ in re.findall(NAMED, section, flags=re.M)
     ]
     assert set(named) == {measure.name.strip() for measure in MEASURES}
+
+
+def test_every_picture_of_a_measure_can_be_drawn_again() -> None:
+    assert {f"{name}.svg" for name in DRAWINGS} == {path.name for path in FOLDER.iterdir()}
 
 
 @pytest.mark.parametrize("page", SECTIONS)
