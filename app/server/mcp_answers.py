@@ -8,6 +8,7 @@ as fit. ``left_out`` says what is missing, and which parameters return it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,10 +65,10 @@ class Answer:
         Examples:
             >>> found = Answer({"of": "numbers"}, "numbers", [n / 3 for n in range(1000)]).as_json(full=False)
             >>> len(json.dumps(found)) <= MOST_CHARACTERS, found["numbers"][:2], found["left_out"]["next_offset"]
-            (True, [0.0, 0.33333], 471)
+            (True, [0.0, 0.33333], 513)
         """
         if full:
-            return self._with(dict(self.facts), list(self.listed))
+            return self._with(_plain(self.facts), _plain(self.listed))
         facts, entries = _short(self.facts), [_short(entry) for entry in self.listed]
         while len(facts) > 1 and _length(facts) > MOST_CHARACTERS // 2:
             facts.popitem()
@@ -111,30 +112,37 @@ def _length(value: Any) -> int:
 
 
 def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, (Mapping, list, tuple)) and not value)
+    return (
+        value is None
+        or (isinstance(value, float) and math.isnan(value))
+        or (isinstance(value, (Mapping, list, tuple)) and not value)
+    )
 
 
-def _rounded(value: Any) -> Any:
-    """Return a value with numbers of ``DIGITS`` digits, recursively."""
+def _plain(value: Any, digits: int = 0) -> Any:
+    """Return a value that JSON can hold: without NaN and infinities, numbers of so many ``digits``, recursively."""
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
+        if not math.isfinite(value):
+            return None
+        return float(f"{value:.{digits}g}") if digits else value
     if isinstance(value, Mapping):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _plain(one, digits) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(one) for one in value]
+        return [_plain(one, digits) for one in value]
     return value
 
 
 def _short(value: Any) -> Any:
     """Return a rounded value without fields that are empty, and with long texts and lists cut, recursively."""
     if isinstance(value, Mapping):
-        return {name: _short(one) for name, one in value.items() if not _empty(one)}
+        found = {name: _short(one) for name, one in value.items()}
+        return {name: one for name, one in found.items() if not _empty(one)}
     if isinstance(value, (list, tuple)):
         cut = [_short(one) for one in value[:MOST_VALUES]]
         return [*cut, f"… and {len(value) - MOST_VALUES:,} more"] if len(value) > MOST_VALUES else cut
     if isinstance(value, str) and len(value) > LONGEST_VALUE:
         return f"{value[:LONGEST_VALUE]}…"
-    return _rounded(value)
+    return _plain(value, DIGITS)
 
 
 # --- shorter forms of long results ------------------------------------------------------------------------------------

@@ -65,10 +65,10 @@ class Piece(BaseModel):
     piece: str
     id: int
     position: int
-    token_norm: float
-    position_norm: float
-    sum_norm: float
-    entering_norm: float
+    token_norm: float | None = None
+    position_norm: float | None = None
+    sum_norm: float | None = None
+    entering_norm: float | None = None
     cosine_with_token: float | None = None
     neighbours_kept: float | None = None
 
@@ -87,7 +87,7 @@ class Neighbour(BaseModel):
 
     row: int
     label: str
-    value: float
+    value: float | None = None
 
 
 class Neighbours(_Answer):
@@ -124,7 +124,7 @@ class Project(_Answer):
     table: str
     method: str
     of: int
-    explained_variance_ratio: list[float] | None = None
+    explained_variance_ratio: list[float | None] = []
     trustworthiness: float | None = None
     continuity: float | None = None
     neighbours_kept: float | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -232,6 +233,12 @@ def test_an_answer_is_short_whatever_it_holds() -> None:
         assert "deep" in answer["left_out"]["facts"]
         assert answer["left_out"].get("rows", 0) == len(listed) - len(answer["rows"])
     assert Answer(facts, "rows", [1.23456789]).as_json(full=True) == {**facts, "rows": [1.23456789]}
+
+
+def test_an_answer_has_no_number_that_json_lacks() -> None:
+    answer = Answer({"norm": math.nan, "ratio": [math.inf, 1.0]}, "rows", [{"row": 3, "value": math.nan}])
+    assert answer.as_json(full=False) == {"ratio": [None, 1.0], "rows": [{"row": 3}]}
+    assert answer.as_json(full=True) == {"norm": None, "ratio": [None, 1.0], "rows": [{"row": 3, "value": None}]}
 
 
 # --- plain HTTP -------------------------------------------------------------------------------------------------------
