@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..session.accounts import ACCOUNTS, INFO, KEY, SIGN_IN
+from ..session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -74,7 +74,7 @@ class SignedIn:
             await send(message)
 
         try:
-            await self.app({**scope, "session": session, SIGN_IN: True}, receive, put_away)
+            await self.app({**scope, "session": session, ACCOUNT: account}, receive, put_away)
         except Exception as error:
             if scope["path"] not in ROUTES or started:
                 raise
