@@ -33,7 +33,7 @@ import hfposemb as hpe
 from app.jobs import measuring
 from app.jobs.children import Job
 from app.jobs.fetching import on_behalf
-from app.server import sign_in
+from app.server import reach, sign_in
 from app.server.route_allowlist import _refused
 from app.session import accounts
 from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Accounts
@@ -203,18 +203,18 @@ def test_the_routes_of_signing_in_are_open_where_it_is_offered(path: str) -> Non
 
 
 def test_it_is_offered_only_where_the_hub_has_configured_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in sign_in.SETTINGS:
+    for name in reach.OAUTH:
         monkeypatch.setenv(name, "x")
-    assert not sign_in.configured(), "outside of a Space Gradio would use the token of this machine"
+    assert not reach.offers_sign_in(), "outside of a Space Gradio would use the token of this machine"
     monkeypatch.setenv("SYSTEM", "spaces")
     monkeypatch.setenv("SPACE_ID", "lab/space")
-    assert sign_in.configured()
+    assert reach.offers_sign_in()
     monkeypatch.delenv("OAUTH_CLIENT_SECRET")
-    assert not sign_in.configured()
+    assert not reach.offers_sign_in()
 
 
 def test_a_host_never_gets_a_button(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "configured", lambda: True)
+    monkeypatch.setattr(reach, "offers_sign_in", lambda: True)
     from app import panel
 
     with gr.Blocks() as host:
