@@ -346,8 +346,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .jobs import children
     from .server.collector import uncollected
     from .server.gradio_import import import_gradio
-    from .server.reach import free_port, open_browser, reach
-    from .server.sign_in import configured
+    from .server.reach import free_port, offers_sign_in, open_browser, reach
     from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
@@ -357,7 +356,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)
-    sign_in = at.public and not options["auth"] and configured()
+    sign_in = at.public and not options["auth"] and offers_sign_in()
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)

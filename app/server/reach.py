@@ -15,6 +15,7 @@ import threading
 import webbrowser
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from hfposemb.errors import HfposembError, InputError
@@ -24,6 +25,12 @@ FIRST_PORT, PORTS = 7860, 100
 
 AUTH = "HFPOSEMB_AUTH"
 """Environment variable with USER:PASSWORD, used if none is given."""
+
+OAUTH = ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_SCOPES", "OPENID_PROVIDER_URL")
+"""Environment variables that the Hub sets on a Space with ``hf_oauth: true``."""
+
+OAUTH_PACKAGES = ("authlib", "itsdangerous")
+"""What Gradio needs to sign visitors in, beyond its own requirements."""
 
 LOGIN_CHARACTERS = 64 * 1024
 """Maximum number of characters read from a file of logins."""
@@ -73,6 +80,15 @@ def reach(host: str | None, share: bool | None, public: bool | None) -> Reach:
 def on_a_space() -> bool:
     """Return whether this is a Hugging Face Space, which anybody can visit."""
     return bool(os.environ.get("SPACE_ID"))
+
+
+def offers_sign_in() -> bool:
+    """Return whether Gradio can sign visitors in with Hugging Face.
+
+    Outside of a Space it never does: there it would sign everybody in as the owner of this machine's token.
+    """
+    on_space = os.environ.get("SYSTEM") == "spaces" and on_a_space()
+    return on_space and all(map(os.environ.get, OAUTH)) and all(map(find_spec, OAUTH_PACKAGES))
 
 
 def is_loopback(host: str) -> bool:

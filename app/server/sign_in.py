@@ -1,4 +1,4 @@
-"""Signing in with Hugging Face: where it is offered, and which request belongs to whom.
+"""Signing in with Hugging Face: which request belongs to whom.
 
 Gradio speaks with the provider and keeps what that sends, the token included, in a signed cookie. Here the cookie holds
 a random key instead, and the rest stays in the memory of this process: see ``session.accounts``.
@@ -9,35 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..session.accounts import ACCOUNTS, INFO, KEY, SIGN_IN
+from ..session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-SETTINGS = ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET", "OAUTH_SCOPES", "OPENID_PROVIDER_URL")
-"""Environment variables that the Hub sets on a Space with ``hf_oauth: true``."""
-
-PACKAGES = ("authlib", "itsdangerous")
-"""What Gradio needs for it, beyond its own requirements."""
-
-CALLBACK = "/login/callback"
-ROUTES = ("/login/huggingface", CALLBACK, "/logout")
+ROUTES = ("/login/huggingface", "/login/callback", "/logout")
+"""Gradio's routes for signing in and out."""
 
 FAILED = "Signing in failed; go back to the page and try again.\n"
-
-
-def configured() -> bool:
-    """Return whether Gradio can sign visitors in with the provider.
-
-    Outside of a Space it never does: there it would sign everybody in as the owner of this machine's token.
-    """
-    on_a_space = os.environ.get("SYSTEM") == "spaces" and bool(os.environ.get("SPACE_ID"))
-    return on_a_space and all(map(os.environ.get, SETTINGS)) and all(map(find_spec, PACKAGES))
 
 
 class SignedIn:
@@ -67,14 +51,14 @@ class SignedIn:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                if session.get(INFO) is not before:
-                    _settle(session, key)
                 if not elsewhere:
+                    if session.get(INFO) is not before:
+                        _settle(session, key)
                     _write(cookie, session)
             await send(message)
 
         try:
-            await self.app({**scope, "session": session, SIGN_IN: True}, receive, put_away)
+            await self.app({**scope, "session": session, ACCOUNT: account}, receive, put_away)
         except Exception as error:
             if scope["path"] not in ROUTES or started:
                 raise
@@ -91,7 +75,7 @@ def _settle(session: dict[str, Any], key: object) -> None:
     session.pop(KEY, None)
     info = session.pop(INFO, None)
     if info is not None:
-        with suppress(KeyError):
+        with suppress(KeyError, TypeError, AttributeError, ValueError):  # not what a provider sends
             session[KEY] = ACCOUNTS.add(info)
 
 

@@ -41,6 +41,13 @@ PROFILE = (NAME, "name", "profile", "picture")
 """What is kept of the profile: what Gradio reads of it."""
 
 
+ACCOUNT = "hfposemb.account"
+"""Name, in the ASGI scope of a request to a page that offers to sign in, of the account that it comes with.
+
+An event keeps its account even if that is closed meanwhile: what it computes is never put where others find it.
+"""
+
+
 @dataclass(eq=False)
 class Account:
     """A visitor who has signed in, and what was opened and computed for that visitor alone.
@@ -192,11 +199,4 @@ def visit() -> Visit:
     """Return who sent the event that is being handled."""
     request = getattr(LocalContext.request.get(None), "request", None)
     scope = getattr(request, "scope", None) or {}
-    session = scope.get("session")
-    if SIGN_IN not in scope or session is None:
-        return Visit()
-    return Visit(ACCOUNTS.find(session.get(KEY)), offered=True)
-
-
-SIGN_IN = "hfposemb.sign_in"
-"""Marks, in an ASGI scope, requests to a page that offers to sign in."""
+    return Visit(scope.get(ACCOUNT), offered=ACCOUNT in scope)

@@ -212,7 +212,7 @@ class JobRunner:
         self, ticket: Ticket, key: Hashable, work: Callable[..., Any], *arguments: Any
     ) -> AsyncGenerator[children.Progress, None]:
         """Run a job and store its result, unless an identical one has been stored meanwhile."""
-        results = self.library.results  # those of the account that asked, even if it is closed meanwhile
+        results = self.library.results
         if results.get(key) is not None:
             return
         bounds: dict[str, Any] = {"deadline": LONGEST_JOB}

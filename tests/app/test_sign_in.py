@@ -33,14 +33,14 @@ import hfposemb as hpe
 from app.jobs import measuring
 from app.jobs.children import Job
 from app.jobs.fetching import on_behalf
-from app.server import sign_in
+from app.server import reach, sign_in
 from app.server.route_allowlist import _refused
 from app.session import accounts
-from app.session.accounts import ACCOUNTS, INFO, KEY, SIGN_IN, Accounts
+from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Accounts
 from app.session.library import Library
 from hfposemb.bug_reports import redacted
 from hfposemb.checkpoints.hub_access import Visitor
-from hfposemb.errors import HfposembError, OfflineError, RefusedError
+from hfposemb.errors import HfposembError, OfflineError, RefusedError, SourceError
 from tests.hub import FakeHub
 
 ADA, BEN = "hf_oauth_tokenOfAda.aaaa-0001", "hf_oauth_tokenOfBen.bbbb-0002"
@@ -84,7 +84,7 @@ def keys() -> Iterator[dict[str, str]]:
 @contextmanager
 def event(key: str | None = None) -> Iterator[None]:
     """Handle an event of a page that offers to sign in."""
-    scope = {"session": {KEY: key} if key else {}, SIGN_IN: True}
+    scope = {ACCOUNT: ACCOUNTS.find(key)}
     before = LocalContext.request.set(gr.Request(request=SimpleNamespace(scope=scope)))  # type: ignore[arg-type]
     yield
     LocalContext.request.reset(before)
@@ -203,18 +203,18 @@ def test_the_routes_of_signing_in_are_open_where_it_is_offered(path: str) -> Non
 
 
 def test_it_is_offered_only_where_the_hub_has_configured_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in sign_in.SETTINGS:
+    for name in reach.OAUTH:
         monkeypatch.setenv(name, "x")
-    assert not sign_in.configured(), "outside of a Space Gradio would use the token of this machine"
+    assert not reach.offers_sign_in(), "outside of a Space Gradio would use the token of this machine"
     monkeypatch.setenv("SYSTEM", "spaces")
     monkeypatch.setenv("SPACE_ID", "lab/space")
-    assert sign_in.configured()
+    assert reach.offers_sign_in()
     monkeypatch.delenv("OAUTH_CLIENT_SECRET")
-    assert not sign_in.configured()
+    assert not reach.offers_sign_in()
 
 
 def test_a_host_never_gets_a_button(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sign_in, "configured", lambda: True)
+    monkeypatch.setattr(reach, "offers_sign_in", lambda: True)
     from app import panel
 
     with gr.Blocks() as host:
@@ -307,10 +307,15 @@ def test_after_signing_out_nothing_is_left(models: FakeHub, keys: dict[str, str]
         assert secret in kept, "the control: what is read is kept in the visitor's folder"
         _, work = library.fetch("lab/gated", ["token"], public=True)
         ACCOUNTS.remove(keys["ada"])
-        with pytest.raises(RefusedError, match="sign in to open a private model"):
+        with pytest.raises(SourceError, match="no longer signed in"):
             library.open("lab/secret-a", public=True)
+        library.results.put("lab/secret-a", "computed by an event that began before")
         with pytest.raises(HfposembError, match="no longer signed in"):
             work(SimpleNamespace(check=lambda: None, expect=lambda _: None))  # type: ignore[arg-type]
+    with event(keys["ada"]):
+        assert library.results.get("lab/secret-a") is None
+        with pytest.raises(RefusedError, match="sign in to open a private model"):
+            library.open("lab/secret-a", public=True)
     assert not account._folder.exists()
     shared = b"".join(path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file())
     assert secret not in shared
