@@ -11,7 +11,6 @@ import ctypes
 import mmap
 import os
 import sys
-import tempfile
 import weakref
 from typing import Any
 
@@ -137,6 +136,8 @@ def _anonymous() -> int:
     """Return the descriptor of an unnamed file: in memory on Linux, otherwise in the temporary folder."""
     if sys.platform == "linux":
         return os.memfd_create("hfposemb")
+    import tempfile
+
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 

@@ -285,7 +285,6 @@ def _untrained(found: Mapping[Opened, Positions], session: Session) -> list[Seri
     try:
         text = f"random:{rows}x{width}"
         untrained = positions_of(Opened(text, "", "", "", session.library.open(text)), 0, session)
-        shares = None if untrained is None else untrained.facts.cumulative
+        return [] if untrained is None else [Series("Untrained", untrained.cumulative.astype(np.float32))]
     except hpe.HfposembError:
         return []
-    return [] if shares is None else [Series("Untrained", shares.astype(np.float32))]

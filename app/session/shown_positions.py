@@ -16,7 +16,7 @@ from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
 
 from .opened import Opened
-from .state import Session
+from .state import Session, first_picture
 
 if TYPE_CHECKING:
     from hfposemb.tables.table import EmbeddingTable
@@ -70,6 +70,14 @@ class Positions:
         return self._result("facts", lambda: measure(self.table))
 
     @property
+    def cumulative(self) -> NDArray[np.float64]:
+        """The cumulative shares of variance of the rows that are shown, without their other measurements.
+
+        Raises ``HfposembError`` if there is no variance.
+        """
+        return self._result("cumulative", lambda: hpe.spectrum(self.table).cumulative)
+
+    @property
     def turning(self) -> bool:
         """Whether the rows are angles of a rotary encoding, which is not added to the input."""
         return self.encoding is not None
@@ -90,7 +98,7 @@ class Positions:
             found = self.session.projection(self.whole, "pca", dims)
             assert found is not None
             return found
-        return self._result(f"pca {dims}", lambda: hpe.project(self.table, method="pca", dims=dims))
+        return self._result(f"pca {dims}", lambda: first_picture(self.table, dims))
 
     def umap(self, dims: int) -> hpe.Projection | None:
         """Return the shown rows of the UMAP projection of the whole table; ``None`` until it has been computed."""

@@ -127,12 +127,20 @@ class Session:
             out[key] = (source.name, work)
         return out
 
-    def redraw(self, draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = (), on: Sequence[Any] = ()) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change and on the events ``on``.
+    def redraw(
+        self,
+        draw: Draw,
+        outputs: Sequence[Any],
+        *,
+        inputs: Sequence[Any] = (),
+        on: Sequence[Any] = (),
+        after: Sequence[Any] = (),
+    ) -> None:
+        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change, and on events as in ``when``.
 
         A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
         """
-        self.when([self.due.change, *on], draw, outputs, inputs=inputs)
+        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=after)
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
@@ -165,10 +173,19 @@ class Session:
         self.opens.update(dict.fromkeys(holds, name))
         return box, unfolded
 
-    def when(self, on: Sequence[Any], draw: Draw, outputs: Sequence[Any], *, inputs: Sequence[Any] = ()) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on``.
+    def when(
+        self,
+        on: Sequence[Any],
+        draw: Draw,
+        outputs: Sequence[Any],
+        *,
+        inputs: Sequence[Any] = (),
+        after: Sequence[Any] = (),
+    ) -> None:
+        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on`` and ``after``.
 
-        If all of them are changes, it is not called again for values that the outputs show already.
+        If all of ``on`` are changes, it is not called again for values that the outputs show already. The components
+        whose changes are in ``after`` only say when to draw: their values do not count.
         """
         values = [self.due, *inputs]
         values += [one.__self__ for one in on if one.__self__ not in values]
@@ -186,7 +203,7 @@ class Session:
         options = {**QUIET, "trigger_mode": "always_last"}
         if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
             options |= {"show_progress": "minimal", "show_progress_on": self.pending}
-        gr.on(list(on), handler, inputs=values, outputs=list(outputs), **options)
+        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA computed if needed, UMAP only if it is known.
@@ -205,7 +222,7 @@ class Session:
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:
         """Return the PCA of a table, computed now if need be."""
-        return self.library.result(table, ("pca", dims), lambda: _first_picture(table, dims))
+        return self.library.result(table, ("pca", dims), lambda: first_picture(table, dims))
 
     @property
     def jobs(self) -> JobRunner:
@@ -232,6 +249,6 @@ class Session:
         return not self.keys or key in self.keys
 
 
-def _first_picture(table: EmbeddingTable, dims: int) -> Projection:
+def first_picture(table: EmbeddingTable, dims: int) -> Projection:
     """Return the PCA of a table, with its quality if that is quick to measure, without keeping the table alive."""
     return quickly_measured(hpe.project(table, method="pca", dims=dims), table)

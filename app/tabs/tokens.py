@@ -65,12 +65,14 @@ NEEDS = ("token",)
 class Layout:
     """The tab's components that events use.
 
-    States are ``word``, ``sought``, ``which``, ``table``, which table stands for the tokens, ``read``, which changes
+    States are ``word``, ``listed``, the word whose neighbours are listed, ``sought``, ``which``, ``table``, which table
+    stands for the tokens, ``read``, which changes
     when a head has been read, ``method``, the chosen projection, ``selection``, ``exported``, which changes when a
     selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
     """
 
     word: gr.State
+    listed: gr.State
     sought: gr.State
     selection: gr.State
     exported: gr.State
@@ -114,10 +116,10 @@ class Handlers:
         controls, done = values[:6], values[6:]
         return asked_map(self.session, of_table(self.session, opened, table), MapControls(*controls), *done)
 
-    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> Any:
-        """Draw the neighbours of the word."""
+    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> list[Any]:
+        """Draw the neighbours of the word, and return the word, which has its neighbours now."""
         opened = of_table(self.session, opened, table)
-        return word_panels(self.session, opened, Word.of(state), centred=centred)
+        return [word_panels(self.session, opened, Word.of(state), centred=centred), state]
 
     def draw_spread(
         self, opened: Sequence[Opened], unfolded: bool, table: str, which: str | None, state: list[Any], centred: bool
@@ -271,6 +273,7 @@ def create_layout(session: Session) -> Layout:
         _own_folds(session, table, which, which_field, [word, search, sought])
     return Layout(
         word=word,
+        listed=State(Word(FIRST_WORD).state),
         sought=sought,
         selection=selection,
         exported=State(""),
@@ -372,15 +375,15 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     table, turned = layout.table, [layout.table.change, layout.read.change]
     asked = [table, which, method, layout.dims, layout.color, word, centring]
     drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
-    events = [method.change, layout.dims.input, layout.color.input, word.change, centring.input, *turned]
+    events = [method.change, layout.dims.input, layout.color.input, centring.input, *turned]
     session.redraw(handlers.draw_field, [field], inputs=[table, which], on=turned)
     session.redraw(draw_table_field, [layout.table_field], inputs=[table], on=[table.change])
-    # First, because the map of a large vocabulary takes longer.
-    both = [centring.input, *turned]
-    session.redraw(handlers.draw_word, [layout.words], inputs=[table, word, centring], on=[word.change, *both])
+    both, listed = [centring.input, *turned], [layout.words, layout.listed]
+    session.redraw(handlers.draw_word, listed, inputs=[table, word, centring], on=[word.change, *both])
     # Draw at once with the field's value, and not again when the state receives it.
     session.when([field.input], handlers.draw_map, drawn, inputs=[table, field, *asked[2:]])
-    session.redraw(handlers.draw_map, drawn, inputs=asked, on=events)
+    # The word is marked on the map once its neighbours are listed: drawing a large vocabulary keeps a page busy longer.
+    session.redraw(handlers.draw_map, drawn, inputs=asked, on=events, after=[layout.listed.change])
     session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
     asked, events = [layout.spread, table, which, word, centring], [layout.spread.change, word.change, which.change]
     session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, *both])

@@ -17,6 +17,12 @@ SAMPLE = 4_096
 DIRECTIONS = 64
 """Number of principal directions along which the other rows are compared with them."""
 
+STRIDE = 8
+"""Principal directions are those of every so many rows."""
+
+BLOCK = 512
+"""Number of rows that are compared with the sample at once."""
+
 EPOCHS = 200
 """Number of epochs of the sample's layout."""
 
@@ -55,13 +61,15 @@ def coarse_layout(
     points -= points.mean(axis=0)
     points *= 10 / np.abs(points).max()
     rows = unit_or_centred(vectors, metric)
-    along = rows @ principal_directions(rows)[:, :DIRECTIONS]
+    along = rows @ np.ascontiguousarray(principal_directions(rows[::STRIDE])[:, :DIRECTIONS])
     few = along[chosen]
-    penalty = np.einsum("ij,ij->i", few, few) / 2 if metric == "euclidean" else np.zeros(1, np.float32)
+    penalty = np.einsum("ij,ij->i", few, few) / 2 if metric == "euclidean" else None
     place = np.empty(len(rows), np.int64)
-    for first in range(0, len(rows), SAMPLE):
-        part = slice(first, first + SAMPLE)
-        place[part] = (along[part] @ few.T - penalty).argmax(axis=1)
+    for first in range(0, len(rows), BLOCK):
+        scores = along[first : first + BLOCK] @ few.T
+        if penalty is not None:
+            scores -= penalty
+        place[first : first + BLOCK] = scores.argmax(axis=1)
     place[chosen] = np.arange(SAMPLE)
     found = points[place].astype(np.float64)
     return found + random.normal(scale=JITTER, size=found.shape)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
-from .float8_tables import FLOAT8
 from .formats import StoredTensors
 from .limits import DEFAULT_LIMITS, Limits
-from .quantised_layouts import layout_of
-from .quantised_parts import QuantisedParts, grouped
+from .quantised_parts import FLOAT8, QuantisedParts, grouped
 from .safetensors import TensorInfo
-from .scaled_codes import ScaledCodes
 from .strict_json import fault, shortened
+
+if TYPE_CHECKING:
+    from .scaled_codes import ScaledCodes
 
 
 class Stored(StoredTensors, Protocol):
@@ -60,7 +60,7 @@ class Decoded:
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the codes if they cannot be decoded."""
         layout = self._layout(name)
-        return layout.info(name) if isinstance(layout, ScaledCodes) else self.stored_info(name)
+        return self.stored_info(name) if layout is None or isinstance(layout, CheckpointError) else layout.info(name)
 
     def stored_info(self, name: str) -> TensorInfo:
         """Return a tensor as it is stored; the codes of a quantised table."""
@@ -132,6 +132,8 @@ class Decoded:
         if group is None and (found := self.stored.info(name)).dtype not in FLOAT8:
             reason = _not_plain(found)
             return CheckpointError(reason) if reason else None
+        from .quantised_layouts import layout_of
+
         stored = {"weight": name} if group is None else group
         infos = {last: self.stored.info(part) for last, part in stored.items()}
         metadata, config = self.stored.metadata(), self.stored.config() or {}

@@ -10,12 +10,10 @@ import math
 from typing import Any
 
 from .code_values import Precision, float8, signed_bytes
-from .quantised_parts import FLOATS, QuantisedParts
+from .quantised_parts import FLOAT8, FLOATS, QuantisedParts
 from .safetensors import TensorInfo
 from .scaled_codes import BlockNumbers, ScaledCodes
 from .strict_json import shortened
-
-FLOAT8 = ("F8_E4M3", "F8_E5M2")
 
 
 def float8_table(parts: QuantisedParts) -> ScaledCodes:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from .file_ranges import FileRanges
-from .gguf import open_gguf
-from .limits import Limits
-from .onnx import open_onnx
 from .safetensors import TensorInfo
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
+    from .file_ranges import FileRanges
+    from .limits import Limits
 
 
 class StoredTensors(Protocol):
@@ -59,8 +57,20 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": open_gguf, ".onnx": open_onnx}
-"""Opens a checkpoint, by the suffix of its file; one for each of ``format_names.SUFFIXES``."""
+def _open_gguf(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    from .gguf import open_gguf
+
+    return open_gguf(file, limits)
+
+
+def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    from .onnx import open_onnx
+
+    return open_onnx(file, limits)
+
+
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": _open_gguf, ".onnx": _open_onnx}
+"""Opens a checkpoint, by the suffix of its file, one of ``format_names.SUFFIXES``; imports its reader."""
 
 
 def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..cache import Cache
-from ..transfers import Traffic
 from .limits import DEFAULT_LIMITS, Limits
-from .pickled import LikelyTables, no_tables
+
+if TYPE_CHECKING:
+    from ..cache import Cache
+    from ..transfers import Traffic
+
+LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
+"""Selects the tensor names that are probably embedding tables."""
+
+
+def no_tables(names: Sequence[str]) -> Collection[str]:
+    """Select no tensor name."""
+    return ()
 
 
 @dataclass(frozen=True)

@@ -23,20 +23,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self
 
 from numpy.typing import NDArray
 
 from ..cache import Cache, Entry, Key
 from ..errors import CheckpointError, MissingExtraError, one_line
 from .folder_layouts import other_ranks
+from .hub_access import LikelyTables, no_tables
 from .limits import DEFAULT_LIMITS, Limits
 from .locate import weight_map
 from .pickle_child import CHUNK
@@ -59,15 +60,6 @@ def require_torch() -> None:
     """Raise ``MissingExtraError`` if torch is not installed; does not import it."""
     if find_spec("torch") is None:
         raise MissingExtraError("torch", extra="torch", purpose="reading a checkpoint saved by torch.save")
-
-
-LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
-"""Selects the tensor names that are probably embedding tables."""
-
-
-def no_tables(names: Sequence[str]) -> Collection[str]:
-    """Select no tensor name."""
-    return ()
 
 
 def _wanted(header: Header, limits: Limits, likely: LikelyTables) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .float8_tables import FLOAT8, float8_table, int8_table
+from .float8_tables import float8_table, int8_table
 from .gemma_tables import gemma_linear, gemma_table
 from .mlx_tables import mlx_table
 from .packed_tables import compressed_table, modelopt_table
-from .quantised_parts import QuantisedParts
+from .quantised_parts import FLOAT8, QuantisedParts
 from .scaled_codes import ScaledCodes
 from .torchao_tables import torchao_table
 

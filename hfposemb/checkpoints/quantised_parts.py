@@ -6,18 +6,23 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
-from .code_values import Precision
 from .safetensors import TensorInfo
-from .scaled_codes import BlockNumbers
 from .strict_json import fault, shortened
+
+if TYPE_CHECKING:
+    from .code_values import Precision
+    from .scaled_codes import BlockNumbers
 
 FLOATS: Mapping[str, Precision] = {"F32": "F32", "F16": "F16", "BF16": "BF16"}
 """Stored dtypes of scales, with the precision in which a reference implementation computes with them."""
+
+FLOAT8 = ("F8_E4M3", "F8_E5M2")
+"""Stored dtypes of 8-bit floating-point numbers that are decoded as vectors."""
 
 _CODES = ("weight", "embedding_quantized", "weight_packed", "_weight_qdata", "qweight", "W_q", "codes")
 """Last components of the names of codes: the table itself, Gemma, compressed-tensors, torchao, GPTQ, HQQ, AQLM."""
@@ -157,6 +162,8 @@ class QuantisedParts:
         Raises:
             CheckpointError: If the tensor does not have one number for each group.
         """
+        from .scaled_codes import BlockNumbers
+
         rows, width = shape
         groups = width // columns if columns and width % columns == 0 else 0
         if not groups or info.shape not in ((rows, groups), *(((rows,),) if groups == 1 else ())):
@@ -171,6 +178,8 @@ class QuantisedParts:
         Raises:
             CheckpointError: If the tensor has several.
         """
+        from .scaled_codes import BlockNumbers
+
         if math.prod(info.shape) != 1:
             raise self.fault(f"{shortened(info.name)} has the shape {list(info.shape)}; expected a single number")
         return BlockNumbers(info, *shape)

@@ -24,7 +24,6 @@ from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from ..tables.token_marks import TokenMarks
 from . import row_checks
-from .applied_adapters import apply_adapter, stated_base
 from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
@@ -219,6 +218,8 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     """Return the embeddings of an opened source, on its base model if it is an adapter and one is named."""
     base = given.base or source.base
     if base:
+        from .applied_adapters import apply_adapter, stated_base
+
         opened = apply_adapter(opened, _open_base(stated_base(opened) if base is True else base, access))
     return _from_files(given.applied(opened, source.tables), empty=given.empty)
 
@@ -234,6 +235,8 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
         SourceError: If it cannot be opened.
         InputError: If it names no base model.
     """
+    from .applied_adapters import stated_base
+
     named = LocalSource(adapter) if isinstance(adapter, Path) else parse_source(adapter)
     if isinstance(named, HubSource):
         return stated_base(open_repository(_at(named, revision), Access(likely=likely_tables))[0])

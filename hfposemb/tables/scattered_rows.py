@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
@@ -55,6 +54,8 @@ def read_scattered(
         for run in runs:
             fill(run)
         return out
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(REQUESTS) as threads:
         for done in [threads.submit(copy_context().run, fill, run) for run in runs]:
             done.result()

@@ -172,8 +172,9 @@ def link_rows(browser: Browser, *, rounds: int) -> Iterator[Row]:
 
 
 def _over(page: Page, box: dict[str, float], turn: int) -> None:
-    """Move the pointer over the matrix."""
-    page.mouse.move(box["x"] + 120 + 11 * turn, box["y"] + 90 + 7 * turn)
+    """Move the pointer over the matrix, a square in the middle of its plot."""
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(middle[0] - 60 + 7 * turn, middle[1] - 50 + 5 * turn)
 
 
 def _drag(page: Page, room: dict[str, float], turn: int) -> None:
