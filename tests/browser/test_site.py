@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -211,6 +212,18 @@ def test_reading_is_cancelled_and_errors_are_said(page: Page, plain: str, hub: F
         name.press("Enter")
         page.get_by_text("ignores ranges").wait_for()
     picture(page, "refused")
+    dropped = base64.b64encode(save({"wpe.weight": np.eye(8, 4, dtype=np.float32)})).decode()
+    carried = page.evaluate_handle(
+        """(text) => {
+          const carried = new DataTransfer(), raw = Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0));
+          carried.items.add(new File([raw], "model.safetensors"));
+          return carried;
+        }""",
+        dropped,
+    )
+    page.dispatch_event("main", "drop", {"dataTransfer": carried})
+    page.locator("#sources").get_by_text("8 × 4, F32, wpe.weight").wait_for()
+    page.locator("#sources").get_by_text("there is no config.json").wait_for()
 
 
 def test_positions_without_a_table_and_every_way_of_looking(page: Page, plain: str, hub: FakeHub, bert: str) -> None:

@@ -85,13 +85,28 @@ export function readVocabulary(file, raw, most) {
 function withoutMerges(text) {
   const name = /"merges"\s*:\s*(?=\[)/.exec(text);
   if (!name) return text;
-  const start = name.index + name[0].length, part = /[[\]]|"(?:[^"\\]|\\.)*"/gs;
-  part.lastIndex = start;
-  for (let depth = 0, found = part.exec(text); found; found = part.exec(text)) {
-    if (found[0] === "[") depth++;
-    if (found[0] === "]" && --depth === 0) return `${text.slice(0, start)}[]${text.slice(part.lastIndex)}`;
+  const start = name.index + name[0].length;
+  for (let at = start, depth = 0; at < text.length; at++) {
+    const character = text[at];
+    if (character === '"') at = stringEnd(text, at);
+    else if (character === "[") depth++;
+    else if (character === "]" && --depth === 0) return `${text.slice(0, start)}[]${text.slice(at + 1)}`;
   }
   return text;
+}
+
+/**
+ * Return the place of the quote that ends a string.
+ * @param {string} text
+ * @param {number} start place of the quote that begins it
+ */
+function stringEnd(text, start) {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let before = end;
+    while (text[before - 1] === "\\") before--;
+    if ((end - before) % 2 === 0) return end;
+  }
+  return text.length;
 }
 
 /** @param {any} data */
