@@ -23,7 +23,7 @@ LAST = {
     "notebook_cells": "metrics of both 35 mean norm 0.168",
     "polars_survey": "most isotropic random:256x128 0.66",
     "training_run": "effective rank",
-    "hundred_threads": "100 checkpoints; first",
+    "hundred_threads": "rising from lab/run@step90",
     "hundred_processes": "effective rank",
     "torch_embedding": "largest difference 0.000000",
     "own_module": "positions that changed 32 strongest period 2.0",
