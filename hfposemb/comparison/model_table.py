@@ -84,7 +84,7 @@ def model_table(rows: pandas.DataFrame) -> pandas.DataFrame:
         >>> from hfposemb.comparison.model_table import model_table
         >>> rows = hpe.survey(["sample:bert", "sample:gpt2"], metrics=["*mean norm"], draws=0)
         >>> model_table(rows)[["source", "kind", "mean norm"]].round(3).values.tolist()
-        [['sample:bert', 'learned', 0.168], ['sample:gpt2', 'learned', 0.375]]
+        [['sample:bert', 'learned', 0.168], ['sample:gpt2', 'learned', 0.374]]
     """
     import pandas
 
