@@ -8,6 +8,7 @@ import numpy as np
 
 from ..analysis.projection import Projection
 from ..analysis.similarity_matrix import similarity
+from ..errors import InputError
 from ..figures import line_figures, matrix_figures, style, token_figures
 from ..figures.named_figures import kernel_length
 from ..numbers import percent
@@ -41,14 +42,19 @@ def mechanism(encoding: PositionEncoding, name: str, place: int) -> tuple[Drawin
     """Draw the effect of distance in a mechanism without rows, as a line and as a matrix, in its own unit.
 
     Args:
-        encoding: The mechanism; its unit is not "none".
+        encoding: The mechanism.
         name: Display name of its source.
         place: Index of its source.
 
     Returns:
         Both drawings, and a text that states which positions they show.
+
+    Raises:
+        InputError: If the mechanism has no effect that can be drawn.
     """
     unit, count = encoding.unit, kernel_length(encoding)
+    if unit == "none":
+        raise InputError(no_rows(encoding))
     back = encoding.profile(-np.arange(count)).astype(np.float32)
     line = style.Series(name, back, *style.source_style(place))
     matrix = encoding.matrix(count).astype(np.float32)

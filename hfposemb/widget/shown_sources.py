@@ -79,7 +79,8 @@ def shown_sources(given: Sequence[Shown], role: Role | None) -> tuple[Role, list
         raise InputError(f'role must be "position" or "token"; got {role!r}')
     opened = [extract(one) if isinstance(one, (str, Path)) else one for one in given]
     wanted: Role = role or ("position" if any(map(_has_positions, opened)) else "token")
-    found, left_out = [], []
+    found: list[ShownSource] = []
+    left_out: list[str] = []
     for one, name in zip(opened, _names(opened), strict=True):
         try:
             found.append(_shown(one, name, len(found), wanted))
