@@ -20,7 +20,7 @@ class SignInButton(gr.LoginButton, metaclass=NoStub):
         """Create the button of a page."""
         return cls(SIGN_IN, SIGN_OUT, variant="secondary", size="sm", scale=0, min_width=0, elem_classes="sign-in")
 
-    def activate(self) -> None:  # type: ignore[override]
+    def activate(self) -> None:
         """Bind the click, and the name of who is signed in when the page is loaded."""
         self.click(None, self, None, js=on_event("signInOrOut", signIn=SIGN_IN), **QUIET)
         self.attach_load_event(self._check_login_status, None)

@@ -48,6 +48,18 @@ An event keeps its account even if that is closed meanwhile: what it computes is
 """
 
 
+@cache
+def _folders() -> Path:
+    """Return the folder for those of the accounts, which only its owner can enter."""
+    folder = tempfile.mkdtemp(prefix="hfposemb-visitors-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _own_folder() -> Path:
+    return Path(tempfile.mkdtemp(dir=_folders()))
+
+
 @dataclass(eq=False)
 class Account:
     """A visitor who has signed in, and what was opened and computed for that visitor alone.
@@ -61,7 +73,7 @@ class Account:
     info: Mapping[str, Any] = field(repr=False)
     id: str = field(default_factory=token_urlsafe)
     sources: Kept = field(default_factory=lambda: Kept(SIGNED_IN_SOURCE_BYTES), repr=False)
-    _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(dir=_folders())), repr=False)
+    _folder: Path = field(default_factory=_own_folder, repr=False)
     _results: dict[Kept, Layered] = field(default_factory=dict, repr=False)
     _timer: Timer | None = field(default=None, repr=False)
     closed: bool = False
@@ -153,14 +165,6 @@ class Accounts:
 
 ACCOUNTS = Accounts()
 """The accounts of this process."""
-
-
-@cache
-def _folders() -> Path:
-    """Return the folder for those of the accounts, which only its owner can enter."""
-    folder = tempfile.mkdtemp(prefix="hfposemb-visitors-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
 
 
 @dataclass(frozen=True)
