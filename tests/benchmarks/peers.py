@@ -53,7 +53,7 @@ def peer_rows(folder: Path, vectors: Rows, *, rounds: int, quick: bool = False) 
     yield from hub_rows(folder, rounds=rounds)
     yield from linear_rows(rows=20_000 if quick else 50_257, width=256 if quick else 768, rounds=rounds)
     yield from faiss_rows(vectors[:10_000] if quick else vectors, rounds=rounds)
-    yield from picture_rows(vectors[: 4_000 if quick else 10_000], rounds=min(rounds, 2))
+    yield from picture_rows(vectors[: 4_000 if quick else 10_000], rounds=1)
 
 
 def hand_rows(folder: Path, *, rounds: int) -> Iterator[Peer]:
