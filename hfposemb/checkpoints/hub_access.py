@@ -72,5 +72,7 @@ class Access:
         """The cache to use: the given one, that of the visitor, or the default one."""
         if self.cache is not None:
             return self.cache
+        from ..cache import Cache
+
         most = self.limits.cache_bytes
         return Cache(self.token.folder, most) if isinstance(self.token, Visitor) else Cache.default(limit=most)

@@ -17,7 +17,7 @@ import { unpack } from "./unpack.js";
 
 const PHONE = "(max-width: 719px)";
 const PHONE_EYE = { x: 1.42, y: 1.26, z: 0.76 };
-const SLOW = 150, PATIENCE = 800; // ms: of a painting that waits, and how long it waits at most
+const HEAVY = 150, LONGEST_WAIT = 800; // ms: of a painting that waits, and how long it waits at most
 
 /** A figure, its caption, its marks and its tooltip. */
 export class Plot {
@@ -222,8 +222,8 @@ export class Plot {
   // A selection changes while somebody types, and a large map keeps the page busy: it waits for as long as it would take.
   #redrawLater() {
     clearTimeout(this.#later);
-    if (!this.drawn || this.#cost < SLOW) return this.redraw();
-    this.#later = setTimeout(() => this.redraw(), Math.min(this.#cost, PATIENCE));
+    if (!this.drawn || this.#cost < HEAVY) return this.redraw();
+    this.#later = setTimeout(() => this.redraw(), Math.min(this.#cost, LONGEST_WAIT));
   }
 
   /** Draw again, when it is its turn. */
