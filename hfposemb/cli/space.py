@@ -45,8 +45,6 @@ PINS = {
     "gradio": "6.31.0",
     "starlette": "1.10.0",
     "brotli": "1.2.1",
-    "authlib": "1.9.10",
-    "itsdangerous": "2.2.0",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
 
