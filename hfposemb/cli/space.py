@@ -37,8 +37,6 @@ PINS = {
     "starlette": "1.10.0",
     "brotli": "1.2.1",
     "mcp": "1.30.0",
-    "authlib": "1.9.10",
-    "itsdangerous": "2.2.0",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""
 

@@ -213,9 +213,8 @@ def test_the_direction_test_can_fail() -> None:
 
 def test_pins_match_the_dependencies() -> None:
     pins = dict(line.split("==") for line in (ROOT / "requirements.txt").read_text().split())
-    # The front matter pins Gradio, and Gradio bounds pydantic. Its extra "oauth" installs two more.
-    wanted = {one.name for one in declared(("app", "mcp"))} | {"authlib", "itsdangerous"}
-    assert set(pins) == wanted - {"gradio", "pydantic"}
+    # The front matter pins Gradio, and Gradio bounds pydantic.
+    assert set(pins) == {one.name for one in declared(("app", "mcp"))} - {"gradio", "pydantic"}
     front = (ROOT / "README.md").read_text(encoding="utf-8").split("---")[1]
     assert f"sdk_version: {GRADIO}\n" in front
 
