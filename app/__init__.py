@@ -44,7 +44,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from hfposemb.errors import HfposembError, InputError, require
+from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
 from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
@@ -388,8 +388,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
 def _serves_tools(mcp: bool | None, *, login: bool) -> bool:
     """Return whether to serve MCP tools. Raises ``MissingExtraError`` if they are required but cannot be served."""
     found = find_spec("mcp") is not None
-    if mcp:
-        require("mcp", package="gradio[mcp]", extra="mcp", purpose="an MCP server")
+    if mcp and not found:
+        raise MissingExtraError("gradio[mcp]", extra="mcp", purpose="an MCP server")
     if mcp is not None:
         return mcp
     wanted = os.environ.get("GRADIO_MCP_SERVER", "").lower()

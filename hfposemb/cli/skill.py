@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import HfposembError, InputError
+from .options import print_result
 
 NAME = "hfposemb"
 FOLDER = Path(__file__).parents[1] / "skills" / NAME
@@ -20,20 +21,23 @@ def run_skill(given: argparse.Namespace) -> None:
     if not given.add:
         if given.everywhere or given.dest or given.force:
             raise InputError("--global, --dest and --force apply to --add")
-        print((FOLDER / "SKILL.md").read_text(encoding="utf-8"), end="")
+        text = (FOLDER / "SKILL.md").read_text(encoding="utf-8")
+        print_result(text.rstrip("\n"), {"skill": text}, given)
         return
     if given.dest is not None:
         if given.everywhere:
             raise InputError("give --dest or --global, not both")
-        print(f"installed {install(given.dest.expanduser(), force=given.force)}")
+        installed = install(given.dest.expanduser(), force=given.force)
+        print_result(f"installed {installed}", {"installed": str(installed)}, given)
         return
     home = Path.home() if given.everywhere else Path()
     settings = os.environ.get("CLAUDE_CONFIG_DIR") if given.everywhere else None
     linked = (Path(settings) if settings else home / ".claude") / "skills"
     _check_free(linked / NAME, force=given.force)
     installed = install(home / ".agents" / "skills", force=given.force)
-    print(f"installed {installed}")
-    print(f"linked {link(installed, linked, force=given.force)}")
+    linked = link(installed, linked, force=given.force)
+    document = {"installed": str(installed), "linked": str(linked)}
+    print_result(f"installed {installed}\nlinked {linked}", document, given)
 
 
 def install(skills: Path, *, force: bool = False) -> Path:

@@ -17,7 +17,7 @@ from hfposemb.app.findings import chosen_word, token_map, token_neighbours
 from hfposemb.app.jobs import fetching, first_pictures
 from hfposemb.app.jobs.children import Progress
 from hfposemb.app.jobs.queue import LINE, Visitor
-from hfposemb.app.session import background_jobs, library
+from hfposemb.app.session import background_jobs, kept, library
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
@@ -149,7 +149,7 @@ def test_results_of_a_file_that_changed_are_others(tmp_path: Path, monkeypatch: 
 
 def test_the_size_of_a_result_is_told_without_measuring_it() -> None:
     found = hpe.project(hpe.extract(SOURCE).token)
-    assert library.size_of(found) > found.coordinates.nbytes
+    assert kept.size_of(found) > found.coordinates.nbytes
     assert not found.measured
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -77,7 +78,8 @@ def client(served: Served) -> Iterator[httpx.Client]:
 def lines(page: Visitor) -> list[list[str]]:
     """Return what each tab says is wrong, without the names of the sources, in their order."""
     said = [value for value in page.values.values() if isinstance(value, str) and 'role="alert"' in value]
-    return [re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', one, re.DOTALL) for one in said]
+    found = [re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', one, re.DOTALL) for one in said]
+    return [[html.unescape(line) for line in each] for each in found]
 
 
 def alerts(page: Visitor) -> set[str]:
@@ -249,7 +251,7 @@ def test_bodies_are_bounded(page: Visitor) -> None:
 
 
 def test_page_tells_its_limits(page: Visitor) -> None:
-    said = json.dumps(list(page.values.values()), ensure_ascii=False)
+    said = html.unescape(json.dumps(list(page.values.values()), ensure_ascii=False))
     assert all(line in said for line in limits.told())
 
 

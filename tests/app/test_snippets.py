@@ -176,7 +176,7 @@ def opened_page(sources: tuple[str, ...]) -> Page:
     sessions: list[Session] = []
     filled: set[PanelRow] = set()
 
-    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = ()) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
         sessions.append(session)
         draws.append((session.key, draw, list(inputs)))
         filled.update(one for one in outputs if isinstance(one, PanelRow))

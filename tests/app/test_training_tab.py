@@ -161,7 +161,7 @@ def handlers(sources: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, **more: 
     """Draw the tab, and return its session and what draws there, by name."""
     bound: dict[str, Any] = {}
 
-    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = ()) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
         bound[draw.__name__] = draw
 
     monkeypatch.setattr(Session, "when", note)

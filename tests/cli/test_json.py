@@ -55,6 +55,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "changes": (f"{SMALL} ./after --table position", "listed"),
     "head": ("./models/llama-002 --draws 19", "measures"),
     "requirements": (SMALL, "sources"),
+    "skill": ("", "skill"),
+    "skill --add": ("--dest skills", "installed"),
     "cache": ("", "kinds"),
     "cache --clear": ("--clear", "freed"),
 }

@@ -113,8 +113,8 @@ def test_python_holds_no_javascript() -> None:
 def test_python_holds_no_style() -> None:
     sheets = re.compile(r"css_template|font-size:|<style>")
     held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, sheets)}
-    sends = {"page_style.py", "html_page.py", "source_bar.py"}
-    assert held == {"plot.py", *sends}, "what frames a row, the two that send sheets, and the colours of chips"
+    sends = {"page_style.py", "html_page.py", "static_site.py", "source_bar.py"}
+    assert held == {"plot.py", *sends}, "what frames a row, those that send sheets, and the colours of chips"
 
 
 def test_style_is_no_template() -> None:

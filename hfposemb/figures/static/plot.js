@@ -219,7 +219,7 @@ export class Plot {
     this.traces = this.#figure.data.map(describe);
   }
 
-  // A selection changes while somebody types, and a large map keeps the page busy: it waits for as long as it would take.
+  // A selection changes while somebody types, and a large map keeps the page busy: it waits as long as it would take.
   #redrawLater() {
     clearTimeout(this.#later);
     if (!this.drawn || this.#cost < HEAVY) return this.redraw();
