@@ -56,7 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "head": ("./models/llama-002 --draws 19", "measures"),
     "requirements": (SMALL, "sources"),
     "skill": ("", "skill"),
-    "skill --add": ("--dest skills", "installed"),
+    "skill --add": ("--add --dest skills", "installed"),
     "cache": ("", "kinds"),
     "cache --clear": ("--clear", "freed"),
 }
