@@ -84,7 +84,8 @@ def alert(page: Page, text: str) -> None:
 
 
 def panels(page: Page, source: str) -> int:
-    return page.locator(f'.panel[data-key="{source}"]').count()
+    """Count the plots of a source; a panel that only says why there are none has no plot."""
+    return page.locator(f'.panel[data-key="{source}"] .plot').count()
 
 
 def cookie(page: Page) -> dict[str, Any]:
@@ -131,7 +132,8 @@ def test_two_people_sign_in(browser: Browser, space: Served) -> None:
         ada.goto(link)
         alert(ada, "sign in to open a private model")
         sign_in(ada, "ada")
-        ada.locator('.panel[data-key="lab/secret-a"]').first.wait_for()
+        ada.locator('.panel[data-key="lab/secret-a"] .plot').first.wait_for()
+        assert panels(ada, "lab/secret-a")
         copied = ada.url
         assert "lab%2Fsecret-a" in copied or "lab/secret-a" in copied
         kept = cookie(ada)
