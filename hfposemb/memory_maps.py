@@ -12,6 +12,7 @@ import mmap
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -154,6 +155,20 @@ def lent(array: NDArray[Any]) -> NDArray[Any]:
     copy = array.copy()
     copy.flags.writeable = False
     return copy
+
+
+def mapped_again(array: NDArray[Any]) -> Callable[[], NDArray[Any]] | None:
+    """Return a function that maps the same bytes of the same file once more; ``None`` if an array is not mapped.
+
+    The file stays open until then, so that it can be renamed or removed. The function raises ``OSError`` if the process
+    has too many maps.
+    """
+    owner = _map_of(array)
+    if owner is None or array.nbytes < SMALL:
+        return None
+    file, start = owner.file, owner.start + array.ctypes.data - owner.address
+    dtype, shape, size = array.dtype, array.shape, array.nbytes
+    return lambda: file.map(start, size).view(dtype).reshape(shape)
 
 
 def _shaped(raw: NDArray[np.uint8], like: NDArray[Any]) -> NDArray[Any]:

@@ -20,7 +20,17 @@ from ..tables.encoding_base import unit_rows
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, all_rows
 from ..tables.tabular import Columns, Facts, Tabular
-from .rows import BLOCK_BYTES, LARGEST_BLOCK, MOST_SQUARE, directed, finite_blocks, mean_row, norms, unit_sums
+from .rows import (
+    BLOCK_BYTES,
+    LARGEST_BLOCK,
+    LEAST_ROWS,
+    MOST_SQUARE,
+    directed,
+    finite_blocks,
+    mean_row,
+    norms,
+    unit_sums,
+)
 
 
 @dataclass(frozen=True)
@@ -128,11 +138,14 @@ def _scatter_in_one_pass(table: EmbeddingTable, rows: int, progress: Callable[[f
     width = table.shape[1]
     matrix, total = np.zeros((width, width)), np.zeros(width)
     centre: NDArray[np.floating] = np.zeros(0)
-    # Adding two [d, d] matrices takes as long as multiplying d/8 rows, so a block has more rows than that.
-    for numbers, vectors in finite_blocks(table, single=True, least=min(2 * width, LARGEST_BLOCK // (4 * width))):
+    room = np.empty((0, width), table.dtype)  # buffer shared by all centred blocks
+    # Adding two [d, d] matrices takes as long as multiplying d/8 rows, so a block has many more rows than that.
+    least = min(max(2 * width, LEAST_ROWS), LARGEST_BLOCK // (4 * width))
+    for numbers, vectors in finite_blocks(table, single=True, least=least):
         if not len(centre):
             centre = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
-        block = vectors - centre
+        room = room if len(room) >= len(vectors) else np.empty(vectors.shape, vectors.dtype)
+        block = np.subtract(vectors, centre, out=room[: len(vectors)])
         matrix += block.T @ block
         total += np.ones(len(block), block.dtype) @ block
         if progress is not None:

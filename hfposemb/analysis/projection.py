@@ -36,6 +36,9 @@ COARSE_ROWS = 64_000
 MEASURED_TO_SHOW = 4_000
 """Points up to which a projection measures its quality to be shown in a notebook or as text."""
 
+NEAR_MEAN = 8
+"""Length of the mean row, over the root mean square length of the rows about it, up to which it is subtracted last."""
+
 PREVIEW_SECONDS = 4.0
 """Minimum time between two previews of a layout that is optimised."""
 
@@ -268,14 +271,38 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
     # Loadings that differ only by rounding count as equal; the first of them determines the sign.
     decisive = (size >= size.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
     components = components * np.sign(components[decisive, np.arange(count)])
-    start, dtype = 0, table.dtype if single else np.dtype(np.float64)
-    mean, onto = found.mean.astype(dtype), components.astype(dtype)
-    room = np.empty((0, table.shape[1]), dtype)  # buffer shared by all centred blocks
-    for _, block in finite_blocks(table, single=single):
-        room = room if len(room) >= len(block) else np.empty(block.shape, dtype)
-        coordinates[start : start + len(block), :count] = np.subtract(block, mean, out=room[: len(block)]) @ onto
-        start += len(block)
+    # Rounding grows with the length of the rows, so the mean may stay in them if it is not much longer than they are
+    # without it; reading and writing all of them to subtract it takes as long as the product.
+    late = single and float(found.mean @ found.mean) <= NEAR_MEAN**2 * total / found.rows
+    _project_onto(components, table, found.mean, single=single, late=late, out=coordinates[:, :count])
     return Layout(rows, coordinates, ratio)
+
+
+def _project_onto(
+    components: NDArray[np.float64],
+    table: EmbeddingTable,
+    mean: NDArray[np.float64],
+    *,
+    single: bool,
+    late: bool,
+    out: NDArray[np.float32],
+) -> None:
+    """Write the coordinates [n, k] of a table's finite rows about their mean along components [d, k].
+
+    The mean is subtracted from the rows, or if ``late`` from their coordinates.
+    """
+    dtype = table.dtype if single else np.dtype(np.float64)
+    centre, onto, shift = mean.astype(dtype), components.astype(dtype), (mean @ components).astype(dtype)
+    room = np.empty((0, table.shape[1]), dtype)  # buffer shared by all centred blocks
+    start = 0
+    for _, block in finite_blocks(table, single=single):
+        part = out[start : start + len(block)]
+        if late:
+            np.subtract(block @ onto, shift, out=part, casting="same_kind")
+        else:
+            room = room if len(room) >= len(block) else np.empty(block.shape, dtype)
+            part[:] = np.subtract(block, centre, out=room[: len(block)]) @ onto
+        start += len(block)
 
 
 def _start(

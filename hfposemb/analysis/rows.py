@@ -24,6 +24,10 @@ LARGEST_BLOCK = 2**26
 """Maximum size in bytes of a float32 block that is multiplied in one go."""
 
 
+LEAST_ROWS = 4_096
+"""Number of rows of a float32 block that is multiplied in one go, unless it would be larger than that."""
+
+
 MOST_SQUARE = 2_048
 """Number of rows up to which diagonal sums are taken from the matrix of all pairs."""
 

@@ -43,6 +43,7 @@ class Decoded:
     stored: Stored
     limits: Limits = DEFAULT_LIMITS
     _layouts: dict[str, ScaledCodes | CheckpointError | None] = field(default_factory=dict, repr=False)
+    _infos: dict[str, TensorInfo] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the checkpoint is pickled as."""
@@ -59,8 +60,11 @@ class Decoded:
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the codes if they cannot be decoded."""
-        layout = self._layout(name)
-        return self.stored_info(name) if layout is None or isinstance(layout, CheckpointError) else layout.info(name)
+        if name not in self._infos:
+            layout = self._layout(name)
+            plain = layout is None or isinstance(layout, CheckpointError)
+            self._infos[name] = self.stored_info(name) if plain else layout.info(name)
+        return self._infos[name]
 
     def stored_info(self, name: str) -> TensorInfo:
         """Return a tensor as it is stored; the codes of a quantised table."""
@@ -112,14 +116,18 @@ class Decoded:
 
     @cached_property
     def _groups(self) -> Mapping[str, Mapping[str, str]]:
-        return grouped(tuple(self.stored.names()))
+        return grouped(self._stored_names)
+
+    @cached_property
+    def _stored_names(self) -> tuple[str, ...]:
+        return tuple(self.stored.names())
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
         if not self._groups:
-            return tuple(self.stored.names())
+            return self._stored_names
         parts = {part: table for table, group in self._groups.items() for part in group.values()}
-        return tuple(dict.fromkeys(parts.get(name, name) for name in self.stored.names()))
+        return tuple(dict.fromkeys(parts.get(name, name) for name in self._stored_names))
 
     def _layout(self, name: str) -> ScaledCodes | CheckpointError | None:
         """Return how a table is decoded, why it cannot be, or ``None`` for a tensor that is read as it is."""

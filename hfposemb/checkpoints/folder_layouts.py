@@ -11,8 +11,8 @@ PIPELINE = "model_index.json"
 EXPORTS = "onnx"
 """Folder of ONNX files in the repository of a model, whose configuration and tokenizer are one level up."""
 
-_MEGATRON = re.compile(r"(?:.*/)?mp_rank_\d\d(?:_\d{3})?/(?:model_optim_rng|model_rng|model_weights)\.(?:pt|ckpt)")
-_DEEPSPEED = re.compile(r"(?:.*/)?(?:zero_to_fp32\.py|global_step\d+/.*_model_states\.pt)")
+_MEGATRON = r"(?:.*/)?mp_rank_\d\d(?:_\d{3})?/(?:model_optim_rng|model_rng|model_weights)\.(?:pt|ckpt)"
+_DEEPSPEED = r"(?:.*/)?(?:zero_to_fp32\.py|global_step\d+/.*_model_states\.pt)"
 _SHOWN = 3
 
 
@@ -28,14 +28,14 @@ def advice(names: Sequence[str], *, name: str, endings: tuple[str, ...], hub: bo
     Returns:
         The end of a sentence about the folder; ``None`` for an unknown layout.
     """
-    if ranks := sorted(file for file in names if _MEGATRON.fullmatch(file)):
+    if ranks := sorted(file for file in names if re.fullmatch(_MEGATRON, file)):
         if len(ranks) == 1:
             return f"is a Megatron-LM checkpoint; {_open(ranks[0], name=name, hub=hub)}"
         return (
             f"is a Megatron-LM checkpoint in {len(ranks)} parts, each with a slice of all tables; convert it to the "
             "Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
         )
-    if any(_DEEPSPEED.fullmatch(file) for file in names):
+    if any(re.fullmatch(_DEEPSPEED, file) for file in names):
         return "is a DeepSpeed checkpoint; run 'python zero_to_fp32.py . gathered' in it, then open the folder gathered"
     inside = _folders(names, endings)
     if PIPELINE in names:
@@ -90,7 +90,7 @@ def other_ranks(path: str, beside: Iterable[str]) -> int:
         path: One of its files, with the name of its folder.
         beside: Names of the entries next to that folder.
     """
-    if _MEGATRON.fullmatch(path) is None:
+    if re.fullmatch(_MEGATRON, path) is None:
         return 1
     return sum(re.fullmatch(r"mp_rank_\d\d(?:_\d{3})?", folder) is not None for folder in beside)
 

@@ -12,8 +12,8 @@ SUFFIXES: tuple[str, ...] = (".gguf", ".onnx")
 """Suffixes of the files of these formats."""
 
 
-_SPLIT = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")
-_NO_MODEL = re.compile(r"^mmproj|[-_.]mmproj|imatrix")
+_SPLIT = r"-(\d{5})-of-\d{5}\.gguf$"
+_NO_MODEL = r"^mmproj|[-_.]mmproj|imatrix"
 """Names of GGUF files without a model: the image encoders beside it, and statistics for its quantisation."""
 
 _SHOWN = 8
@@ -47,5 +47,5 @@ def choose_format(names: Sequence[str], *, name: str) -> str | None:
 
 def models(names: Sequence[str]) -> list[str]:
     """Return the files among ``names`` that are models of these formats; of several splits, the first."""
-    found = [file for file in names if has_format(file) and not _NO_MODEL.search(PurePosixPath(file).name)]
-    return sorted(file for file in found if (split := _SPLIT.search(file)) is None or int(split[1]) == 1)
+    found = [file for file in names if has_format(file) and not re.search(_NO_MODEL, PurePosixPath(file).name)]
+    return sorted(file for file in found if (split := re.search(_SPLIT, file)) is None or int(split[1]) == 1)

@@ -7,12 +7,13 @@ fewest digits that identify them, so that 1e-5 is 1e-5 again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .gguf_header import TOKENS, GgufHeader, Texts
+if TYPE_CHECKING:
+    from .gguf_header import GgufHeader
 
 ARCHITECTURE = "gguf_architecture"
 """Field of the configuration with the architecture as the file states it; no model of transformers has it."""
@@ -185,6 +186,8 @@ def _sizes(header: GgufHeader, arch: str) -> dict[str, Any]:
 
 def _vocabulary(header: GgufHeader, arch: str) -> int | None:
     """Return the number of tokens: the stated one, else that of the list of tokens."""
+    from .gguf_header import TOKENS, Texts
+
     tokens = header.values.get(TOKENS)
     stated = header.whole(f"{arch}.vocab_size", low=1)
     return stated if stated is not None else len(tokens) if isinstance(tokens, Texts) and len(tokens) else None

@@ -88,13 +88,13 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
     Raises:
         CheckpointError: If the choice is ambiguous, or shards have no index.
     """
-    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
-    indexes = [file for file in names if is_index(file)]
     for wanted in (MODEL, INDEX):
         if wanted in names:
             return wanted
     if PIPELINE in names:
         return None  # no other file here is a model by itself
+    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
+    indexes = [file for file in names if is_index(file)]
     for found in (indexes, stored):
         if len(found) == 1:
             return found[0]

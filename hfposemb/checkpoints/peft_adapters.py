@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 ADAPTER_CONFIG = "adapter_config.json"
@@ -110,4 +111,9 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
 
 def whole_modules(names: Iterable[str]) -> dict[str, str]:
     """Return the tensors of completely trained modules, by the names that they have in the base model."""
+    return dict(_whole_modules(tuple(names)))
+
+
+@lru_cache(maxsize=16)
+def _whole_modules(names: tuple[str, ...]) -> Mapping[str, str]:
     return {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}

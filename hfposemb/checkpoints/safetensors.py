@@ -135,6 +135,9 @@ class _Tensors(Mapping[str, TensorInfo]):
         begin, end, layout = self.rows[name]
         return TensorInfo(name, layout.dtype, layout.shape, self.data_start + begin, self.data_start + end, self.file)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.rows)
 
@@ -362,12 +365,18 @@ class Checkpoint:
     _shards: dict[str, _Shard] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
-        """Open a .safetensors file or a folder (one file, an index with its shards, a sentence-transformers folder)."""
+    def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS, located: Path | None = None) -> Checkpoint:
+        """Open a .safetensors file or a folder (one file, an index with its shards, a sentence-transformers folder).
+
+        Args:
+            path: The file or folder.
+            limits: Limits of what is read.
+            located: The file or index of the folder's checkpoint, if the caller has located it.
+        """
         name = os.path.basename(os.path.abspath(path))
-        path = Path(path).absolute()  # the working directory may change before later reads
-        if os.path.isdir(path):
-            path = locate_safetensors(path)
+        if located is None:
+            located = locate_safetensors(Path(path)) if os.path.isdir(path) else Path(path)
+        path = located.absolute()  # the working directory may change before later reads
         if is_index(path.name):
             index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
             return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)

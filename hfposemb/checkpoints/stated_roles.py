@@ -26,4 +26,7 @@ class StatedRoles:
 def stated_roles(tensors: object) -> StatedRoles:
     """Return the roles that a checkpoint states by a method ``roles``; none if their names are to tell them."""
     roles: Callable[[], StatedRoles] | None = getattr(tensors, "roles", None)
-    return StatedRoles() if roles is None else roles()
+    return _NONE if roles is None else roles()
+
+
+_NONE = StatedRoles()

@@ -30,6 +30,8 @@ def is_static(names: tuple[str, ...]) -> bool:
     >>> is_static(("embeddings", "weights")), is_static(("embeddings", "encoder.weight"))
     (True, False)
     """
+    if len(names) > len((*_TABLES, _WEIGHTS, _MAPPING)):
+        return False
     tables = [name for name in names if name in _TABLES]
     return len(tables) == 1 and set(names) <= {tables[0], _WEIGHTS, _MAPPING}
 

@@ -161,8 +161,9 @@ def open_source(
 
 def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
     embeddings = from_disk(named, limits)
-    tensors = open_tensors(path, limits)
-    home = locate(path).absolute().parent
+    located = locate(path)
+    tensors = open_tensors(path, limits, located=located)
+    home = located.absolute().parent
     small = partial(small_file, home, limits)
     stated = partial(_attribute, tensors)
     found = partial(tokenizer_folder, home)

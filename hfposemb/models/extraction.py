@@ -24,7 +24,6 @@ from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from ..tables.token_marks import TokenMarks
 from . import row_checks
-from .config_values import vocabularies
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
@@ -311,11 +310,12 @@ class _Given:
 
     def applied(self, opened: Opened, in_name: Mapping[str, str] | None = None) -> Opened:
         """Return the opened source with what is stated about it, here and in its name."""
-        from .given_labels import SavedTokenizer, names_of
-
-        opened = replace(opened, name=self.name or opened.name, named={**(in_name or {}), **self.tables})
+        if self.name or in_name or self.tables:
+            opened = replace(opened, name=self.name or opened.name, named={**(in_name or {}), **self.tables})
         if self.tokenizer is None:
             return opened
+        from .given_labels import SavedTokenizer, names_of
+
         names = names_of(self.tokenizer)
         # The caller's tokenizer is trusted and may run in this process.
         if isinstance(names, SavedTokenizer):
@@ -379,7 +379,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
         return shape[-2] if len(shape) > 1 else 0
 
     found = []
-    for candidate in candidates(names, role, vocabularies=vocabularies(config), rows=rows):
+    for candidate in candidates(names, role, vocabularies=opened.vocabularies, rows=rows):
         tensor = aliases.get(candidate.tensor, candidate.tensor)
         if reason := refusal(tensors, tensor):
             opened.refused.setdefault(role, reason)
@@ -517,9 +517,20 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
-    found_all = Embeddings(opened.name, tables, positions, opened.config, absent, tuple(opened.notes), made, fed=fed)
-    marks = partial(_marks, opened, tables) if "token" in makers else None
-    return replace(found_all, attention=attends, heads=LazyMapping(heads.makers), ties=heads.ties, marks=marks)
+    return Embeddings(
+        opened.name,
+        tables,
+        positions,
+        opened.config,
+        absent,
+        tuple(opened.notes),
+        made,
+        attention=attends,
+        fed=fed,
+        heads=LazyMapping(heads.makers),
+        ties=heads.ties,
+        marks=partial(_marks, opened, tables) if "token" in makers else None,
+    )
 
 
 def _note_storage(opened: Opened, part: str, tensor: str) -> None:

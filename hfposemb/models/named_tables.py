@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 from ..checkpoints.safetensors import TensorInfo
@@ -120,6 +119,8 @@ def _nearest(tensors: Tensors, name: str) -> str:
     tables = [one for one in _names(tensors) if not live or _one_table(tensors.info(one))]
     ends = [one for one in tables if one.rpartition(".")[2] == name.rpartition(".")[2]] if live else []
     known = {one.removesuffix(".weight"): one for one in tables} | {one: one for one in tables}
+    import difflib
+
     close = [known[one] for one in difflib.get_close_matches(name, known, n=_LISTED, cutoff=0.5)]
     if nearest := list(dict.fromkeys([*ends, *close])):
         return f"similar names: {_listed(nearest)}"

@@ -11,7 +11,6 @@ from typing import Any
 from ..tables.table import Labels
 from ..text import display
 from .config_values import whole_number
-from .given_labels import GivenLabels
 from .opened_model import Opened
 
 Fields = dict[str, Any]
@@ -53,6 +52,8 @@ def _exported(text: str, rows: int) -> Labels | None:
         return None
     if not isinstance(found, list) or len(found) != rows or not all(isinstance(one, str) for one in found):
         return None
+    from .given_labels import GivenLabels
+
     return GivenLabels(tuple(found))(rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from ..errors import CheckpointError, InputError
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from ..tables.token_marks import TokenMarks
-from .config_values import CONTINUED, in_gguf, part_config, whole_number
+from .config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
 from .families import DEFAULT, Family, family_of
 
 T = TypeVar("T")
@@ -157,6 +157,11 @@ class Opened:
         if tower not in self._parts:
             self._parts[tower] = part_config(self.config, tower)
         return self._parts[tower]
+
+    @cached_property
+    def vocabularies(self) -> frozenset[int]:
+        """Sizes of all vocabularies in the configuration."""
+        return vocabularies(self.config)
 
     @property
     def in_gguf(self) -> bool:

@@ -20,25 +20,30 @@ from ..checkpoints.peft_adapters import ADAPTER_CONFIG
 from ..checkpoints.safetensors import Checkpoint
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
-from ..checkpoints.vocabulary import has_vocabulary
 from ..errors import SourceError
 from ..tables.sources import HubSource
-from ..transfers import Traffic
 from .families import likely_tables
 from .opened_model import Opened
 
 if TYPE_CHECKING:
     from ..checkpoints.hub import HubCheckpoint
     from ..checkpoints.hub_access import Access
+    from ..transfers import Traffic
 
 
-def open_tensors(path: Path, limits: Limits) -> StoredTensors:
-    """Open the checkpoint of a folder or file on this machine, whatever its format."""
-    file = locate(path)
-    if file.exists() and has_format(file.name):
+def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> StoredTensors:
+    """Open the checkpoint of a folder or file on this machine, whatever its format.
+
+    Args:
+        path: The folder or file.
+        limits: Limits of what is read.
+        located: What ``locate`` returns for the path, if the caller has it.
+    """
+    file = locate(path) if located is None else located
+    if has_format(file.name) and file.exists():
         return open_format(LocalRanges.open(file), limits)
-    if not (file.exists() and is_pickled(file.name)):
-        found = Checkpoint.open(path, limits=limits)
+    if not (is_pickled(file.name) and file.exists()):
+        found = Checkpoint.open(path, limits=limits, located=file)
         return StaticEmbeddings(found) if is_static(found.names()) else _learned(found, file.name)
     from ..checkpoints.pickled import open_pickled
 
@@ -63,17 +68,22 @@ def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours:
     """
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a checkpoint file")
-    checkpoint = open_tensors(path, limits)
-    home = locate(path).absolute().parent
+    located = locate(path)
+    checkpoint = open_tensors(path, limits, located=located)
+    home = located.absolute().parent
     files = partial(small_file, home, limits)
-    config = checkpoint.config() or files("config.json") or {}
-    tensors = decoded(checkpoint, limits)
-    opened = Opened(tensors, name, partial(tokenizer_folder, home), config, ours=ours, settings=files)
-    opened = replace(
-        opened, adapter=partial(files, ADAPTER_CONFIG), text=partial(local_text, home, limits.config_bytes)
+    return Opened(
+        decoded(checkpoint, limits),
+        name,
+        partial(tokenizer_folder, home),
+        checkpoint.config() or files("config.json") or {},
+        ours=ours,
+        adapter=partial(files, ADAPTER_CONFIG),
+        settings=files,
+        text=partial(local_text, home, limits.config_bytes),
+        labels=getattr(checkpoint, "labels", None),
+        marks=getattr(checkpoint, "marks", None),
     )
-    labels, marks = (getattr(checkpoint, stated, None) for stated in ("labels", "marks"))
-    return replace(opened, labels=labels, marks=marks)
 
 
 def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]:
@@ -113,6 +123,8 @@ def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
 
 def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
+    from ..checkpoints.vocabulary import has_vocabulary
+
     inside = f"{home.name}/"
     folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))
     beside = [home.parent / folder for folder in folders]

@@ -19,11 +19,11 @@ from ..errors import MissingTableError
 from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
-from .config_values import class_of, vocabularies
+from .config_values import class_of
 from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
-from .table_names import WHOLE_TOKEN_NAMES, Candidate, tower_of
+from .table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
 from .tied_types import is_tied, stated_tie, ties_by_default
 
 
@@ -61,9 +61,9 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
-    names = frozenset((*stored, *aliases) if token or vocabularies(opened.config) else ())
+    names = frozenset((*outside_layers(stored), *aliases) if token or opened.vocabularies else ())
     raw = "" in token and token[""].tensor in WHOLE_TOKEN_NAMES
-    loose = raw or opened.in_gguf or (bool(headed) and bool(vocabularies(opened.config)))
+    loose = raw or opened.in_gguf or (bool(headed) and bool(opened.vocabularies))
     found = _by_key(head_candidates(names, loose=loose), token)
     stated = stated_roles(opened.tensors)
     if reason := stated.absent.get("head"):

@@ -108,6 +108,8 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
 
 def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
     """Yield the rotary positions of images and sound, of the parts whose tensors are there."""
+    if not any(isinstance(value, Mapping) for value in opened.config.values()):
+        return  # no part has a configuration of its own
     from .rotary_parts import TOWERS_APART, part_frequencies, part_of, tower_encodings
 
     there: frozenset[str] | None = None
@@ -237,7 +239,7 @@ def _relative(opened: Opened, main: str) -> Iterator[Placed]:
     """Yield the relative positions stored in tensors for every tower, from the first layer if all layers have them."""
     # Models with many experts have tens of thousands of names, so filter them before applying the rules.
     likely = _likely(opened.tensors.names())
-    for rule in RELATIVE:
+    for rule in RELATIVE if likely else ():
         towers: dict[str, list[str]] = {}
         for name in filter(rule.fits, likely):
             towers.setdefault(tower_of(name), []).append(name)
@@ -344,12 +346,18 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
     return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
 
 
+@lru_cache(maxsize=16)
+def _of_convolutions(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of tensors in positional convolutions."""
+    # The substring test is fast and excludes most names.
+    return tuple(name for name in names if CONVOLUTION in name and CONVOLUTION in name.split("."))
+
+
 def _convolutions(opened: Opened) -> Iterator[Placed]:
     """Yield the positional convolution of every tower that has one."""
     towers: dict[str, str] = {}
-    for name in opened.tensors.names():
-        # The substring test is fast and excludes most names.
-        if CONVOLUTION in name and CONVOLUTION in name.split(".") and len(opened.tensors.info(name).shape) == 3:
+    for name in _of_convolutions(opened.tensors.names()):
+        if len(opened.tensors.info(name).shape) == 3:
             shape, known = opened.tensors.info(name).shape, towers.get(tower_of(name))
             if known is None or math.prod(shape) > math.prod(opened.tensors.info(known).shape):
                 towers[tower_of(name)] = name

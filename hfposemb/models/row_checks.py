@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .config_values import name_of, vocabularies, whole_number
+from .config_values import name_of, whole_number
 from .opened_model import Opened, padded_rows
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
@@ -13,7 +13,7 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     """Return notes about the rows of the token table; empty if configuration and file agree."""
     tokens, rows = whole_number(opened.part("text"), "vocab_size", low=1), _rows(opened, tensor)
     # A table may hold several vocabularies, as for the codebooks of audio models.
-    if tokens is None or rows is None or rows % tokens == 0 or rows in vocabularies(opened.config):
+    if tokens is None or rows is None or rows % tokens == 0 or rows in opened.vocabularies:
         return ()
     said = f"{name_of(opened.config)} states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
@@ -33,7 +33,7 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
     stated = (whole_number(config, name, low=1) for name in _LENGTHS)
     length = next((number for number in stated if number is not None), None)
     # Without a vocabulary the positions are patches, whose number depends on the image size.
-    if tower not in _TEXT or not vocabularies(opened.config) or length is None:
+    if tower not in _TEXT or not opened.vocabularies or length is None:
         return ()
     if rows is None or rows in (length, length + offset):
         return ()

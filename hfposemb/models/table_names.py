@@ -115,6 +115,7 @@ NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
 _NUMBERED = re.compile(r"\.\d+\.")
 
 
+@lru_cache(maxsize=4096)
 def tower_of(name: str) -> str:
     """Return the part of the model that a module or field belongs to, judged by its name; "" if unknown.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 
 LONGEST = 300
@@ -14,6 +13,8 @@ _CELL = "text-align: left; vertical-align: top; padding: 2px 16px 2px 0; font-va
 def plain(text: str) -> str:
     """Escape text for HTML: one line, no markup, unprintable characters replaced, truncated to ``LONGEST``."""
     shown = "".join(one if one.isprintable() else "\ufffd" for one in text[: LONGEST + 1])
+    import html
+
     return html.escape(shown if len(shown) <= LONGEST else shown[:LONGEST] + "…")
 
 

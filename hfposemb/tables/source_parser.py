@@ -41,7 +41,7 @@ def parse_source(text: str) -> Source:
         SourceError: If the text is none of these.
     """
     name = text.strip()
-    if len(name) > _LONGEST or any(ord(character) < 32 for character in name):
+    if len(name) > _LONGEST or min(name, default=" ") < " ":
         raise SourceError("a source must be one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
     if name in (".", "..") or name.startswith(LOCAL_PREFIXES):
         return _local(name)
@@ -64,14 +64,15 @@ def parse_source(text: str) -> Source:
 def _local(name: str) -> LocalSource:
     asked, tables, base = _options(name)
     try:
-        return LocalSource(Path(asked).expanduser(), tables, base)
+        path = Path(asked)
+        return LocalSource(path.expanduser() if asked.startswith("~") else path, tables, base)
     except RuntimeError as error:
         raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
 
 
 def _options(name: str) -> tuple[str, dict[str, str], str]:
     """Split ``?role=TENSOR&base=SOURCE`` from the end of a source's name. Raises ``SourceError`` for other options."""
-    match = _OPTIONS.fullmatch(name)
+    match = _OPTIONS.fullmatch(name) if "?" in name else None
     if match is None:
         return name, {}, ""
     pairs = [(key, value) for key, _, value in (option.partition("=") for option in match["query"].split("&"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..memory_maps import lendable, lent, made_lendable
+from ..memory_maps import lendable, lent, made_lendable, mapped_again
 from .html_repr import card
 from .scattered_rows import read_scattered
 
@@ -125,11 +126,21 @@ def row_labels(rows: int) -> Labels:
 class _Held:
     """Rows of a table in memory, lent out on each call.
 
-    ``was_read`` records whether all rows were read before.
+    ``was_read`` records whether all rows were read before. ``again`` maps rows that were read and given away.
     """
 
-    rows: Vectors | None = None
+    kept: Vectors | None = None
     was_read: bool = False
+    again: Callable[[], Vectors] | None = None
+
+    @property
+    def rows(self) -> Vectors | None:
+        """The rows, mapped if they are not yet but can be; ``None`` if they have to be read."""
+        if self.kept is None and self.again is not None:
+            again, self.again = self.again, None
+            with suppress(OSError):  # the process has too many maps
+                self.kept = again()
+        return self.kept
 
     def __call__(self, start: int, stop: int) -> Vectors:
         """Return rows ``[start, stop)`` in memory that nothing else uses."""
@@ -357,15 +368,20 @@ class EmbeddingTable:
             if not held.was_read:
                 held.was_read = True
                 return self._first()
-            held.rows = made_lendable(all_rows(self))
-        return lent(held.rows)
+            held.kept = made_lendable(all_rows(self))
+        return lent(all_rows(self))
 
     def _first(self) -> Vectors:
-        """Read all rows for what may be the only access, so that widened rows are not also kept in memory."""
+        """Read all rows for what may be the only access, so that they are neither kept in memory nor mapped twice."""
         read = self.reader(0, self.shape[0])
-        if self._held.rows is not None or (not lendable(read) and self.provenance.file):
+        held = self._held
+        if held.rows is not None:
             return read
-        self._held.rows = read
+        if self.provenance.file:
+            held.again = mapped_again(read)
+            if held.again is not None or not lendable(read):
+                return read
+        held.kept = read
         return lent(read)
 
     def part(self, start: int, stop: int) -> EmbeddingTable:
@@ -477,8 +493,8 @@ def all_rows(table: EmbeddingTable) -> Vectors:
     """
     held = table._held
     if held.rows is None:
-        held.rows = table.reader(0, table.shape[0])
-    return held.rows
+        held.kept = table.reader(0, table.shape[0])
+    return held.kept
 
 
 def walk(table: EmbeddingTable, *, whole: bool = False) -> Iterator[tuple[int, Vectors]]:
