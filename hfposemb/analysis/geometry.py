@@ -20,6 +20,7 @@ from ..tables.encoding_base import unit_rows
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, all_rows
 from ..tables.tabular import Columns, Facts, Tabular
+from .row_values import frame_of
 from .rows import (
     BLOCK_BYTES,
     LARGEST_BLOCK,
@@ -414,8 +415,7 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
         0.577
     """
     table = table_in(value)
-    keep = directed(table)
-    rows = int(keep.sum())
+    rows = table.shape[0] - len(frame_of(table, "cosine").absent("cosine"))
     if rows < 2:
         raise InputError(f"{table.name} has {rows} finite nonzero rows; a cosine needs 2")
     total = unit_sums[table]

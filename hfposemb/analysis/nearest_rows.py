@@ -256,13 +256,13 @@ def neighbours(
     for start, vectors in walk(table, whole=len(searches) == 1 and searches[0].plan.dtype == table.dtype):
         for search in searches:
             search.take(start, vectors)
-    left_out = len(frame.absent(metric))
+    left_out, labels = len(frame.absent(metric)), table.labels
     shared, notes = mean_cosine(table), anisotropy_notes(table, metric, centred=centred)
     found = tuple(
         Neighbours(
             search.asked.name,
             search.rows,
-            tuple(table.labels[int(row)] for row in search.rows),
+            tuple(labels[row] for row in search.rows.tolist()),
             search.values,
             metric,
             left_out,
@@ -302,17 +302,20 @@ class _Search:
         scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
         if start <= self.skip < start + len(vectors):
             scores[self.skip - start] = -np.inf
-        least = scores - slack
-        floor = _reached(np.concatenate([self.least, least]) if len(self.least) else least, self.k)
+        if isinstance(slack, float) and not len(self.least):
+            floor = _reached(scores, self.k) - slack  # without another pass over all scores
+        else:
+            floor = _reached(np.concatenate([self.least, scores - slack]), self.k)
         # Each side of the comparison allows for rounding. While there are fewer than k rows, all with a value are kept.
-        reach = least >= floor - 2 * slack if isinstance(slack, float) else scores + slack >= floor
+        reach = scores >= floor - slack if isinstance(slack, float) else scores + slack >= floor
         picks = np.flatnonzero(reach if floor > -np.inf else scores > -np.inf)
         lengths = self.frame.lengths[start + picks]
         fresh = self.asked.values(vectors[picks], self.metric, self.frame, lengths)
         rows, values = np.append(self.rows, start + picks), np.append(self.values, fresh)
         best = _order(values, rows, self.metric)[: self.k]
         self.rows, self.values = rows[best], values[best]
-        self.least = np.append(self.least, least[picks])[best]
+        bounds = scores[picks] - (slack if isinstance(slack, float) else slack[picks])
+        self.least = np.append(self.least, bounds)[best]
 
 
 @dataclass(frozen=True, eq=False)
