@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from ..analysis.first_direction import along, first_direction
 from ..analysis.rows import norms
 from ..errors import InputError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from ..tables.embeddings import Embeddings
 from ..tables.output_head import OutputHead
 from ..tables.table import EmbeddingTable, Provenance, table_of
@@ -80,7 +80,7 @@ class HeadSample:
     head: EmbeddingTable
     digest: str
 
-    @cached_property
+    @lazy_attribute
     def _kernels(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         left, right = (u_centred(table.vectors) for table in (self.token, self.head))
         lengths = np.linalg.norm(left), np.linalg.norm(right)
@@ -88,11 +88,11 @@ class HeadSample:
             raise InputError("CKA is undefined: all rows of one table are equal")
         return (left / lengths[0]).astype(np.float32), (right / lengths[1]).astype(np.float32)
 
-    @cached_property
+    @lazy_attribute
     def _norms(self) -> tuple[Floats, Floats]:
         return unit_ranks(norms(self.token)), unit_ranks(norms(self.head))
 
-    @cached_property
+    @lazy_attribute
     def _scores(self) -> tuple[Floats, Floats]:
         first, other = (unit_ranks(along(one, first_direction(one))) for one in (self.token, self.head))
         return first, other

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -43,6 +43,7 @@ from ..composition.neighbour_retention import (
     subspace_overlap,
 )
 from ..errors import HfposembError, InputError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from ..tables.closed_forms import sinusoidal
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute, table_in
@@ -97,7 +98,7 @@ class Tables:
         table = table_of(rows, name=name, provenance=Provenance("drawn"))
         return cls(Embeddings(name, {"position": table}, {"position": Absolute(table)}), seeds=1, single=True)
 
-    @cached_property
+    @lazy_attribute
     def position(self) -> EmbeddingTable:
         """The table of positions. Raises ``MissingTableError`` for rotary positions, among others."""
         encoding = self.source.position
@@ -114,42 +115,42 @@ class Tables:
         """The token table."""
         return self.source.token
 
-    @cached_property
+    @lazy_attribute
     def position_spectrum(self) -> Spectrum:
         """The spectrum of the positions."""
         return spectrum(self.position)
 
-    @cached_property
+    @lazy_attribute
     def token_isotropy(self) -> Isotropy:
         """The isotropy of the tokens."""
         return scatter(self.token).isotropy
 
-    @cached_property
+    @lazy_attribute
     def by_distance(self) -> Values:
         """The mean cosine of positions by distance [n]."""
         return similarity_by_distance(self.position, single=self.single)
 
-    @cached_property
+    @lazy_attribute
     def scores(self) -> Values:
         """The coordinates of the positions on their leading components [n, components]."""
         return pca_scores(self.position)
 
-    @cached_property
+    @lazy_attribute
     def helix(self) -> Helix:
         """The helix of the positions."""
         return helix(self.position)
 
-    @cached_property
+    @lazy_attribute
     def recovered(self) -> Recovered:
         """How often words and positions are recovered from their sum."""
         return recovered(self.source)
 
-    @cached_property
+    @lazy_attribute
     def overlap(self) -> Overlap:
         """The overlap of token variance with the subspace of positions."""
         return subspace_overlap(self.source)
 
-    @cached_property
+    @lazy_attribute
     def head_sample(self) -> HeadSample:
         """Rows of token table and output head. Raises ``InputError`` if they are tied."""
         return head_sample(self.source)

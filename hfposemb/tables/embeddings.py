@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from .encodings import PositionEncoding
 from .html_repr import card
 from .output_head import OutputHead, Tying
@@ -147,7 +148,7 @@ class Embeddings:
         reason = self.absent.get("head") or f"it has {', '.join((*self.tables, *self.heads)) or 'no tables'}"
         raise MissingTableError(f"{self.name} has no output head: {reason}", reason=reason)
 
-    @cached_property
+    @lazy_attribute
     def token_marks(self) -> TokenMarks:
         """Reserved and added tokens, and those that the chat template writes; none without a tokenizer."""
         return TokenMarks() if self.marks is None else self.marks()
@@ -230,7 +231,7 @@ class Embeddings:
         )
         return replace(self, tables=tables, heads=heads, ties={key: self.ties[key] for key in heads})
 
-    @cached_property
+    @lazy_attribute
     def _recipe(self) -> InputRecipe:
         if self.recipe is None:
             reason = self.absent.get("inputs", "it is not a model")
@@ -256,7 +257,7 @@ class Embeddings:
 
         return feed(self._recipe, text_or_ids)
 
-    @cached_property
+    @lazy_attribute
     def _attention(self) -> Attention:
         if self.attention is None:
             reason = self.absent.get("inputs", "it is not a model")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..lazy_attributes import lazy_attribute
 from .table import CHUNK_BYTES, EmbeddingTable, Vectors
 
 How: TypeAlias = Literal[
@@ -83,12 +83,12 @@ class OutputHead(EmbeddingTable):
         tied = "tied" if self.tied else "untied"
         return f"OutputHead({self.name!r}, {self.size}, {self.origin}, {tied})"
 
-    @cached_property
+    @lazy_attribute
     def bias(self) -> Vectors | None:
         """Bias of each token's logit [vocabulary], read on first use; ``None`` if the head has none."""
         return None if self.read_bias is None else self.read_bias()
 
-    @cached_property
+    @lazy_attribute
     def tied_by_bytes(self) -> Tying:
         """Whether head and token table hold the same numbers; reads both if they are stored separately.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
 from .html_repr import card
 from .scattered_rows import read_scattered
@@ -89,7 +90,7 @@ class Labels(Sequence[str]):
         texts, pieces = (tuple(names[row] for row in wanted) for names in (self.texts, self.pieces))
         return Labels(texts, pieces, self.classes[rows])
 
-    @cached_property
+    @lazy_attribute
     def _ids(self) -> dict[str, int]:
         # Among rows with the same text, prefer the first that starts a word, else the first.
         order = np.argsort(self.classes != 0, kind="stable")[::-1].tolist()
@@ -392,12 +393,12 @@ class EmbeddingTable:
         """Iterate over the table as (first row, vectors), about ``CHUNK_BYTES`` at a time."""
         return _walk(self.shape, self.dtype, self.rows)
 
-    @cached_property
+    @lazy_attribute
     def labels(self) -> Labels:
         """Label of every row; row numbers if the source has no tokenizer."""
         return self.named() if self.named is not None else row_labels(self.shape[0])
 
-    @cached_property
+    @lazy_attribute
     def finite(self) -> NDArray[np.bool_]:
         """Mask [rows] of the rows without NaN or Inf; all computations leave the others out and report it."""
         mask = np.empty(self.shape[0], bool)
@@ -405,7 +406,7 @@ class EmbeddingTable:
             mask[start : start + len(vectors)] = np.isfinite(vectors).all(axis=1)
         return mask
 
-    @cached_property
+    @lazy_attribute
     def digest(self) -> str:
         """SHA-256 of shape, dtype and vectors: tables with the same digest hold the same numbers."""
         import hashlib
