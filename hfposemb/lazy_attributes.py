@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -16,7 +16,11 @@ class lazy_attribute(cached_property[T]):  # noqa: N801 - used as a decorator
     both compute it.
     """
 
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | T:
         """Return the value, or the descriptor itself if it is read from the class."""
         if instance is None:
             return self
@@ -24,4 +28,5 @@ class lazy_attribute(cached_property[T]):  # noqa: N801 - used as a decorator
         kept = vars(instance)
         if self.attrname not in kept:
             kept[self.attrname] = self.func(instance)
-        return kept[self.attrname]
+        found: T = kept[self.attrname]
+        return found

@@ -62,8 +62,10 @@ class Decoded:
         """Return a tensor's dtype, shape and location; those of the codes if they cannot be decoded."""
         if name not in self._infos:
             layout = self._layout(name)
-            plain = layout is None or isinstance(layout, CheckpointError)
-            self._infos[name] = self.stored_info(name) if plain else layout.info(name)
+            if layout is None or isinstance(layout, CheckpointError):
+                self._infos[name] = self.stored_info(name)
+            else:
+                self._infos[name] = layout.info(name)
         return self._infos[name]
 
     def stored_info(self, name: str) -> TensorInfo:

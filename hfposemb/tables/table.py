@@ -493,9 +493,9 @@ def all_rows(table: EmbeddingTable) -> Vectors:
     For internal computation only: the array is not protected. To give rows away, use ``EmbeddingTable.vectors``.
     """
     held = table._held
-    if held.rows is None:
-        held.kept = table.reader(0, table.shape[0])
-    return held.kept
+    if (rows := held.rows) is None:
+        rows = held.kept = table.reader(0, table.shape[0])
+    return rows
 
 
 def walk(table: EmbeddingTable, *, whole: bool = False) -> Iterator[tuple[int, Vectors]]:

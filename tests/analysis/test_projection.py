@@ -131,6 +131,19 @@ def test_streaming_a_large_table_projects_the_same() -> None:
     assert max(asked) < len(vectors)
 
 
+@pytest.mark.parametrize("length", [1, 100])
+def test_pca_of_rows_far_from_zero_is_exact(length: float) -> None:
+    # The mean is subtracted from the coordinates of rows near it, and from the rows themselves if it is far away.
+    spread = np.linspace(1, 4, 32)
+    vectors = (_noise(6_000, 32) * spread + length * np.linalg.norm(spread)).astype(np.float32)
+    centred = vectors - vectors.mean(axis=0, dtype=np.float64)
+    components = np.linalg.eigh(centred.T @ centred)[1][:, [-1, -2]]
+    components *= np.sign(components[np.abs(components).argmax(axis=0), [0, 1]])
+    found = project(_table(vectors)).coordinates
+    np.testing.assert_allclose(found, centred @ components, atol=0.02)
+    assert np.abs(found.mean(axis=0)).max() < 1e-3
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not hold a process to RLIMIT_DATA")
 def test_pca_of_a_table_past_memory(tmp_path: Path) -> None:
     done = within(write_large(tmp_path), "print(len(project(table).coordinates))")

@@ -114,7 +114,7 @@ GROUPS: dict[str, Group] = {
     "size": Group(lambda given: size_rows(rounds=given.rounds), quick=False),
     "surveys": Group(_surveys),
     "umap": Group(_umap),
-    "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=2), quick=False),
+    "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=1), quick=False),
     "neighbours": Group(_neighbours),
     "alignment": Group(_alignment),
     "growth": Group(lambda _: growths(), quick=False),

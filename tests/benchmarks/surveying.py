@@ -168,7 +168,7 @@ def survey_rows(*, rounds: int, counts: tuple[int, ...] = COUNTS, many: int = MA
     yield from network_rows(many)
     yield from growth_rows(counts, rounds=min(rounds, 2))
     yield from overhead_rows(counts[0], rounds=rounds)
-    yield from process_rows(counts[0], rounds=rounds)
+    yield from process_rows(counts[0], rounds=min(rounds, 2))
 
 
 def network_rows(count: int, *, rounds: int = 1) -> Iterator[Row]:

@@ -109,6 +109,7 @@ HELPERS = {
     "errors",
     "files",
     "interrupts",
+    "lazy_attributes",
     "logs",
     "memory_maps",
     "numbers",
