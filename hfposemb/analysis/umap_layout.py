@@ -5,7 +5,7 @@ stochastic gradient descent (McInnes et al. 2018: same loss, learning rate, edge
 samples) is deterministic here because what a thread reads never depends on another one. Points are divided into
 ``PARTS``, each of which moves its own points at once; the moves of points of other parts are added when all parts
 have finished one of the ``CHUNKS`` of an epoch. Negative samples come from a hash of seed, epoch and edge, and are read
-as the chunk found them.
+as the chunk found them; in a table of one part, as they are, as in umap-learn.
 
 Threads are Python's, as the compiled code releases the interpreter: numba's own thread pools end the process when two
 threads use them, or after a fork.
@@ -138,8 +138,8 @@ def _optimise(
 ) -> None:
     """Move the points of a chunk by the edges that are due.
 
-    Of ``points``, only those of this part are read and moved. ``seen`` are all points as the chunk found them, and
-    ``moves`` of points of other parts are added up.
+    Of ``points``, only those of this part are read and moved. ``seen`` are all points as the chunk found them, or
+    ``points`` themselves if there are no other parts; ``moves`` of points of other parts are added up.
     """
     points, seen, moves = state
     starts, tails, periods = edges
@@ -234,7 +234,8 @@ def optimised_layout(
     parts, chunks = (PARTS, CHUNKS) if len(points) >= SMALL else (1, 1)
     cuts = np.searchsorted(edges[0], np.linspace(0, edges[0][-1], parts * chunks + 1))
     cuts[0], cuts[-1] = 0, len(points)
-    seen, moves = np.empty_like(points), np.zeros((parts, *points.shape), np.float32)
+    seen = points if parts == 1 else np.empty_like(points)
+    moves = np.zeros((parts, *points.shape), np.float32)
     seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
 
     def run(part: int, chunk: int, epoch: int, rate: float) -> None:
@@ -248,10 +249,10 @@ def optimised_layout(
     with ThreadPoolExecutor(min(parts, workers or processors())) as pool:
         for epoch in range(epochs):
             for chunk in range(chunks):
-                np.copyto(seen, points)
                 if parts == 1:
                     run(0, 0, epoch, rate)
                     continue
+                np.copyto(seen, points)
                 for done in [pool.submit(run, part, chunk, epoch, rate) for part in range(parts)]:
                     done.result()
                 for move in moves:
