@@ -60,7 +60,8 @@ def matching(labels: Labels, pattern: str) -> list[int]:
 
 def _shortest(labels: Labels, rows: list[int]) -> list[int]:
     found = np.asarray(rows, dtype=np.int64)  # ascending, which a stable sort keeps
-    return found[np.argsort(_lengths(labels)[found], kind="stable")].tolist()
+    ordered: list[int] = found[np.argsort(_lengths(labels)[found], kind="stable")].tolist()
+    return ordered
 
 
 @lru_cache(maxsize=16)

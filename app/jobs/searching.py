@@ -116,7 +116,8 @@ class _Child:
 
     def ask(self, pattern: str, texts: Sequence[str], deadline: float) -> tuple[str, Any]:
         """Return its answer, "found" or "failed" with a value; "late" or "gone" if it must be closed."""
-        key, new, dropped = id(texts), id(texts) not in self._kept, []
+        key, new = id(texts), id(texts) not in self._kept
+        dropped: list[int] = []
         self._kept[key] = texts
         self._kept.move_to_end(key)
         while len(self._kept) > MOST_KEPT:

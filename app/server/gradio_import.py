@@ -170,7 +170,7 @@ def _find_tools(module: ModuleType) -> None:
         setattr(type(server), name, found)
         return found
 
-    module.GradioMCPServer.__getattr__ = find  # type: ignore[attr-defined]
+    module.GradioMCPServer.__getattr__ = find
 
 
 WITHOUT: dict[str, tuple[str, Callable[[ModuleType], None]]] = {

@@ -61,7 +61,8 @@ def shortened(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list
         >>> short["components"], shared["components"]
         ([[0, {}], [0, {'id': 2}]], [{'id': 1, 'type': 'html', 'props': {'a': 0}}])
     """
-    short, shared = dict(config), {}
+    short: dict[str, Any] = dict(config)
+    shared: dict[str, list[dict[str, Any]]] = {}
     for name in LISTS:
         short[name], shared[name] = _shared(config[name])
     return short, shared
@@ -83,7 +84,7 @@ def _kind(one: Mapping[str, Any]) -> object:
 
 def _most_frequent(ones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the most frequent value of each property that all objects have, by itself for those in ``props``."""
-    found = {}
+    found: dict[str, Any] = {}
     for name in (name for name in ones[0] if all(name in one for one in ones)):
         values = [one[name] for one in ones]
         if name == "props" and all(isinstance(value, dict) for value in values):
@@ -95,7 +96,7 @@ def _most_frequent(ones: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _own(one: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
-    own = {}
+    own: dict[str, Any] = {}
     for name, value in one.items():
         if name not in common or repr(value) != repr(common[name]):
             own[name] = _own(value, common[name]) if name == "props" and name in common else value
