@@ -7,13 +7,16 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
 from hfposemb.tables.table import EmbeddingTable, Labels
 from hfposemb.text import one_line
 
 from ..components.plot import NeighbourList, NeighbourRow, Panel
-from ..jobs import children
+from ..jobs import searching
 from ..limits import LONGEST_QUERY
 from ..recipes import token_snippets
 from ..session.opened import Opened
@@ -52,11 +55,18 @@ def containing(labels: Labels, text: str) -> list[int]:
 
 def matching(labels: Labels, pattern: str) -> list[int]:
     """Return the rows whose label matches a regular expression, within ``SEARCH_SECONDS``."""
-    return _shortest(labels, children.run(children.search, pattern, labels.texts, deadline=SEARCH_SECONDS))
+    return _shortest(labels, searching.search(pattern, labels.texts, deadline=SEARCH_SECONDS))
 
 
 def _shortest(labels: Labels, rows: list[int]) -> list[int]:
-    return sorted(rows, key=lambda row: (len(labels[row].strip()), row))
+    found = np.asarray(rows, dtype=np.int64)  # ascending, which a stable sort keeps
+    ordered: list[int] = found[np.argsort(_lengths(labels)[found], kind="stable")].tolist()
+    return ordered
+
+
+@lru_cache(maxsize=16)
+def _lengths(labels: Labels) -> NDArray[np.int64]:
+    return np.fromiter((len(text.strip()) for text in labels), dtype=np.int64, count=len(labels))
 
 
 def nearest_spelling(labels: Labels, text: str) -> str | None:

@@ -1,14 +1,13 @@
 """Long-running work in a child process that can be killed, with progress reports.
 
-This module imports nothing heavy. Threads cannot be stopped, and the loops of UMAP and of regular expressions run in C.
+This module imports nothing heavy. Threads cannot be stopped, and the loops of UMAP run in C.
 So the work, a function that can be pickled by name, runs in its own process, which is certain to end: when the work is
 done, when it is stopped, when its deadline passes, and when this process dies, however that happens.
 
 Guarantees: a child in public mode has neither the tokens nor the secrets of this process's environment, and no more
 memory than its limit where the system can enforce one. Every failure becomes one line for the user: an error of
 hfposemb with its own message, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and lack of
-memory as such if there is a sign of it. ``queue`` decides which job runs next; searches, which take seconds, have a
-separate lane here.
+memory as such if there is a sign of it. ``queue`` decides which job runs next; ``searching`` has a child of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from hfposemb.bug_reports import SECRET
 from hfposemb.errors import CancelledError, HfposembError
 
 from ..failures import BugError
-from ..limits import PUBLIC_MEMORY, PUBLIC_SECONDS, SEARCH_MEMORY
+from ..limits import PUBLIC_MEMORY, PUBLIC_SECONDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,9 +78,6 @@ POLL = 0.25
 
 GRACE = 1.0
 """Seconds that a child has to exit by itself after it was asked to."""
-
-MOST_SEARCHES = 4
-"""Number of searches that may wait for the running one. Each occupies a thread of the server."""
 
 WORDS = ("king", "queen", "paris")
 """Words for which a report lists the nearest neighbours."""
@@ -165,7 +161,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env=_without_secrets(os.environ) if sealed else None,
+            env=without_secrets(os.environ) if sealed else None,
         )
         self._stderr = b""
         self._reader = threading.Thread(target=self._overhear, daemon=True)
@@ -183,14 +179,14 @@ class Job:
         # Leave the pipe open: the child exits when it breaks.
         with suppress(OSError, ValueError):
             assert self._process.stdin is not None
-            _send(self._process.stdin, request)
+            send(self._process.stdin, request)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         try:
             with suppress(OSError, ValueError, EOFError):
                 while True:
-                    self._messages.put(pickle.loads(_receive(self._process.stdout)))
+                    self._messages.put(pickle.loads(receive(self._process.stdout)))
         finally:
             self._messages.put(("gone", None))
 
@@ -302,30 +298,10 @@ def _ending(code: int) -> str:
     return f"signal {-code}"
 
 
-def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment without secrets, in which the Hub's libraries also ignore a token stored by a login."""
     kept = {name: value for name, value in environment.items() if not SECRET.search(name)}
     return kept | {"HF_HUB_DISABLE_IMPLICIT_TOKEN": "1"}
-
-
-def run(work: Callable[..., Any], *arguments: Any, deadline: float) -> Any:
-    """Return ``work(*arguments)``, computed in a sealed child that is killed after ``deadline`` seconds.
-
-    One runs at a time. Raises ``JobError`` if too many are waiting.
-    """
-    if not _SEARCHES.acquire(blocking=False):
-        raise JobError(BUSY)
-    try:
-        # The running search ends within its deadline, and so may the one queued before this one.
-        if not _SEARCH.acquire(timeout=2 * deadline):
-            raise JobError(BUSY)
-        try:
-            with Job(work, *arguments, deadline=deadline, memory=SEARCH_MEMORY, sealed=True) as job:
-                return job.result()
-        finally:
-            _SEARCH.release()
-    finally:
-        _SEARCHES.release()
 
 
 def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
@@ -344,12 +320,6 @@ def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
 
     threading.Thread(target=run, name="warm", daemon=True).start()
     return called_off
-
-
-BUSY = "too many searches are running; try again in a minute"
-
-_SEARCH = threading.Lock()
-_SEARCHES = threading.BoundedSemaphore(1 + MOST_SEARCHES)
 
 
 # --- functions that run in the child ----------------------------------------------------------------------------------
@@ -491,27 +461,17 @@ def _opened(sources: Sequence[str], report: Report, *, part: str, public: bool) 
     return [source.part(part) if part in source.positions else source for source in opened]
 
 
-def search(pattern: str, texts: Sequence[str]) -> list[int]:
-    """Return the indices of the texts that a regular expression matches, in the child.
-
-    A separate process, because matching some patterns never finishes.
-    """
-    try:
-        found = re.compile(pattern, re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise JobError(f"not a valid regular expression: {error}") from error
-    return [place for place, text in enumerate(texts) if found.search(text)]
-
-
 # --- child side of the protocol ---------------------------------------------------------------------------------------
 
 
-def _send(pipe: IO[bytes], content: bytes) -> None:
+def send(pipe: IO[bytes], content: bytes) -> None:
+    """Write a message, preceded by its length."""
     pipe.write(len(content).to_bytes(8, "little") + content)
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> bytes:
+def receive(pipe: IO[bytes]) -> bytes:
+    """Read a message. Raises ``EOFError`` if there are no more."""
     head = pipe.read(8)
     if len(head) < 8:
         raise EOFError
@@ -523,27 +483,27 @@ def _child() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not mix with the answers
     faulthandler.enable()  # crashes in native code leave a traceback on stderr
-    memory, work, arguments, reports = pickle.loads(_receive(sys.stdin.buffer))
-    _bound(memory)
+    memory, work, arguments, reports = pickle.loads(receive(sys.stdin.buffer))
+    bound(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     lock = threading.Lock()
 
     def answer(kind: str, value: Any) -> None:
         with lock:
-            _send(answers, pickle.dumps((kind, value)))
+            send(answers, pickle.dumps((kind, value)))
 
     try:
         answer("done", work(*arguments, Reporter(answer)) if reports else work(*arguments))
     except HfposembError as error:
         answer("failed", str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent reports any error
-        if _short_of_memory(error):
+        if short_of_memory(error):
             answer("failed", NO_MEMORY)
         else:
             answer("fault", traceback.format_exc())
 
 
-def _short_of_memory(error: BaseException | None) -> bool:
+def short_of_memory(error: BaseException | None) -> bool:
     """Return whether an error, or one in its chain of causes, is a lack of memory."""
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
@@ -554,7 +514,7 @@ def _short_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def _bound(memory: int | None) -> None:
+def bound(memory: int | None) -> None:
     """Lower the process's priority and cap its memory."""
     with suppress(AttributeError, OSError):
         os.nice(10)

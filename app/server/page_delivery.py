@@ -1,4 +1,4 @@
-"""How the page reaches a browser: compressed, with a preview of its link, and with the app's script among the first."""
+"""How the page reaches a browser: compressed, without repetitions, and with a preview of its link."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
 from .link_preview import PICTURE_PATH, picture, with_preview
+from .page_config import with_short_config
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -89,11 +90,12 @@ def _is_html(start: Mapping[str, Any]) -> bool:
 
 async def _send_page(scope: Scope, start: Message, body: bytes, send: Send) -> None:
     query = scope.get("query_string", b"").decode("latin-1")
-    page = with_script(with_preview(body.decode(), query=query, origin=_origin(scope))).encode()
+    page = with_script(with_preview(body.decode(), query=query, origin=_origin(scope)))
+    content = with_short_config(page).encode()
     headers = MutableHeaders(raw=list(start["headers"]))
-    headers["content-length"] = str(len(page))
+    headers["content-length"] = str(len(content))
     await send({**start, "headers": headers.raw})
-    await send({"type": "http.response.body", "body": page if scope["method"] != "HEAD" else b""})
+    await send({"type": "http.response.body", "body": content if scope["method"] != "HEAD" else b""})
 
 
 def _origin(scope: Scope) -> str:

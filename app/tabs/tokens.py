@@ -344,8 +344,10 @@ def draw_table_field(opened: Sequence[Opened], table: str) -> Any:
 
 
 def look(text: str, regex: bool, state: list[Any]) -> Any:
-    """Search for labels that contain the text while it is typed."""
-    if regex or text.strip() in ("", Word.of(state).text.strip()):
+    """Search for labels that contain the text while it is typed; a pattern is searched for once it is complete."""
+    if regex:
+        return gr.skip()
+    if text.strip() in ("", Word.of(state).text.strip()):
         return list(NOT_SEARCHED)
     return [text.strip()[:LONGEST_QUERY], False]
 

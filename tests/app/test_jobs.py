@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 import pytest
 from hfposemb.app.failures import BugError
-from hfposemb.app.jobs import children, queue
+from hfposemb.app.jobs import children, queue, searching
 from hfposemb.app.jobs.queue import BusyError, Line, Visitor, in_line, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
 from hfposemb.app.session.library import Library
@@ -92,13 +92,13 @@ def test_cancelled_job_is_gone_with_all_it_started() -> None:
 def test_deadline_stops_a_catastrophic_pattern() -> None:
     started = time.monotonic()
     with pytest.raises(children.JobError, match="too long"):
-        children.run(children.search, "(a+)+$", ["a" * 60 + "b"], deadline=2)
+        searching.search("(a+)+$", ["a" * 60 + "b"], deadline=2)
     assert time.monotonic() - started < 10
 
 
 def test_failing_work_is_one_line() -> None:
     with pytest.raises(children.JobError, match="rows"):
-        children.run(hpe.sinusoidal, -1, 4, deadline=60)
+        children.Job(hpe.sinusoidal, -1, 4, deadline=60).result()
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,11 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
 
     def ask() -> None:
         try:
-            children.run(time.sleep, 0.3, deadline=3)
-            outcomes.append("done")
-        except children.JobError as error:
+            searching.search("(a+)+$", ["a" * 60 + "b"], deadline=0.3)
+        except searching.JobError as error:
             outcomes.append(str(error))
 
+    searching.search("a", ["a"], deadline=60)
     before = len(psutil.Process().children())
     threads = [Thread(target=ask) for _ in range(12)]
     for thread in threads:
@@ -232,9 +232,33 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
     while any(thread.is_alive() for thread in threads):
         most = max(most, len(psutil.Process().children()) - before)
         time.sleep(0.02)
-    assert most <= 1
-    assert outcomes.count(children.BUSY) >= 12 - 1 - children.MOST_SEARCHES
-    assert outcomes.count("done") >= 2
+    assert most <= 0, "the child that searches is there already"
+    assert outcomes.count(searching.BUSY) >= 12 - 1 - searching.MOST_SEARCHES
+    assert sum("too long" in one for one in outcomes) >= 2
+
+
+def test_the_child_that_searches_keeps_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are sent once, and again to the child that replaces one that was killed, or after many others."""
+    searcher, sent = searching.Searcher(), []
+    monkeypatch.setattr(
+        searching, "send", lambda pipe, content: (sent.append(len(content)), children.send(pipe, content))
+    )
+    many = tuple(f"word {row}" for row in range(5_000))
+    try:
+        assert searcher.search("D 49+$", many, deadline=60) == [49, 499, 4999]
+        assert searcher.search("^word 7$", many, deadline=60) == [7]
+        assert sent[0] > 10_000 > sent[1]
+        with pytest.raises(searching.JobError, match="not a valid regular expression"):
+            searcher.search("(", many, deadline=60)
+        with pytest.raises(searching.JobError, match="too long"):
+            searcher.search("(a+)+$", ["a" * 60 + "b"], deadline=0.5)
+        assert searcher.search("^word 7$", many, deadline=60) == [7]
+        others = [(text,) for text in "abcdef"]
+        assert all(searcher.search(".", one, deadline=60) == [0] for one in others)
+        assert searcher.search("^word 7$", many, deadline=60) == [7]
+        assert [size > 10_000 for size in sent].count(True) == 3
+    finally:
+        searcher.close()
 
 
 # --- the line --------------------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import brotli
 import gradio
 import httpx
 import pytest
 from hfposemb.app.server.gradio_mends import MENDED, TRACKED, mended
+from hfposemb.app.server.page_config import shortened, with_short_config
 from hfposemb.app.server.page_delivery import with_script
 
 from hfposemb import app
@@ -82,9 +84,11 @@ def test_what_is_not_a_kept_file_is_not_kept(site: SimpleNamespace) -> None:
 
 def test_the_page_repeats_neither_style_nor_scripts(site: SimpleNamespace) -> None:
     """Every row names the script, next to which all else is served; the style sheet is there once."""
-    rows = sum(one["props"].get("component_class_name") == "PanelRow" for one in site.blocks.config["components"])
-    assert rows > 20
-    assert site.page.count('/hfposemb.js","size"') == rows
+    components = [one["props"] for one in site.client.get("/config").json()["components"]]
+    rows = [props["value"] for props in components if props.get("component_class_name") == "PanelRow"]
+    assert len(rows) > 20
+    assert all(row["script"]["url"].endswith("/hfposemb.js") for row in rows)
+    assert site.page.count('/hfposemb.js","size"') < len(rows)
     assert "plotly.min.js" not in site.page
     assert site.page.count("The HTML of the app") == 1
     longest = max(len(text) for text in re.findall(r'"js_on_load":"((?:[^"\\]|\\.)*)"', site.page))
@@ -92,13 +96,38 @@ def test_the_page_repeats_neither_style_nor_scripts(site: SimpleNamespace) -> No
 
 
 def test_the_page_stays_small(site: SimpleNamespace) -> None:
-    """Two thirds of it are what Gradio writes of each component and listener."""
+    """Every component and listener states only what others of its kind do not."""
     with site.client.stream("GET", "/", headers={"accept-encoding": "gzip, br"}) as answer:
         sent = len(b"".join(answer.iter_raw()))
-    assert len(site.page.encode()) <= 470_000
-    assert sent <= 46_500
+    assert len(site.page.encode()) <= 215_000
+    assert sent <= 42_000
     values = [len(json.dumps(one["props"].get("value"))) for one in site.blocks.config["components"]]
     assert sum(values) <= 60_000, "what is drawn at once is small; numbers are files"
+
+
+def test_the_short_configuration_is_the_whole_one(site: SimpleNamespace) -> None:
+    """What components and listeners share is stated once; all else of each stands in its place."""
+    config = site.client.get("/config").json()
+    assert restored(*shortened(config)) == config
+    odd = {"components": [{"props": {"a": value}} for value in (1, True, 1.0, [0], None)], "dependencies": [{"b": 0}]}
+    odd["components"].append({"props": {"c": "</script>"}})
+    assert str(restored(*shortened(odd))) == str(odd)
+    page = f"<head></head><script>window.gradio_config = {json.dumps(odd).replace('<', chr(92) + 'u003c')};</script>"
+    assert with_short_config(page).count("</script>") == 1
+    assert "\\u003c/script>" in with_short_config(page)
+    login = "<script>window.gradio_config = {};</script>"
+    assert with_short_config(login) == login
+
+
+def restored(config: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+    """Do what the script of the page does."""
+    for name, kinds in shared.items():
+        for place, (kind, own) in enumerate(config[name]):
+            whole = {**kinds[kind], **own}
+            if "props" in whole:
+                whole["props"] = {**kinds[kind].get("props", {}), **own.get("props", {})}
+            config[name][place] = whole
+    return config
 
 
 def test_inputs_of_events_are_not_tracked_by_the_page() -> None:

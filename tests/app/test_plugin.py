@@ -118,7 +118,7 @@ def test_jobs_open_what_is_in_memory() -> None:
     text = lend(made)
     assert lend(made) == text
     assert name_of(text) == "mine  1"
-    found = children.run(lent_rows, text, deadline=60)
+    found = children.Job(lent_rows, text, deadline=60).result()
     assert found == 8
     with pytest.raises(SourceError, match="no longer in memory"):
         lent("memory:x#0123456789ab")

@@ -1,9 +1,11 @@
-"""What the start of the app does without: stub files of Gradio's components."""
+"""What the start of the app does without: stub files of Gradio's components, and packages that are used later."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
 
 IMPORTED = """
 import ast, gc, sys
@@ -25,3 +27,28 @@ def test_gradio_is_imported_without_stubs_and_left_as_it_is() -> None:
         "0 of the stubs' classes parsed",
         "gradio.component_meta create_or_modify_pyi True True",
     ]
+
+
+LATER = """
+import sys
+from hfposemb.app.server.gradio_import import import_gradio
+import_gradio()
+import gradio
+print([name for name in ("pandas", "mcp") if name in sys.modules])
+print(gradio.Button.click.__doc__.partition(".")[0].strip())
+import pandas
+from gradio.caching import pd
+print(pd.DataFrame is pandas.DataFrame)
+with gradio.Blocks() as blocks:
+    gradio.Button().click(lambda: None)
+from gradio.mcp import GradioMCPServer
+from mcp.server import Server
+print(isinstance(GradioMCPServer(blocks).mcp_server, Server))
+"""
+
+
+def test_packages_that_gradio_need_not_have_yet_are_imported_where_it_uses_them() -> None:
+    """That is so of pandas to hash, and of the MCP SDK by Gradio's own server."""
+    pytest.importorskip("mcp")
+    printed = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == ["[]", "Triggered when the Button is clicked", "True", "True"]

@@ -61,6 +61,10 @@ MEMORY = 1_500
 NEIGHBOURS = {GPT2.name: 300, GEMMA.name: 400}
 """Milliseconds from a word to its neighbours."""
 
+PATTERNS = ("^ ab.*c$", "[xyz]{3}", "q[^u]$", "^ (b|d)a+")
+PATTERN = 200
+"""Milliseconds from a regular expression over all labels to the matches."""
+
 
 def size_rows(*, rounds: int) -> Iterator[Row]:
     """Yield what the two vocabularies take; nothing where there is no Chromium."""
@@ -82,10 +86,11 @@ def size_rows(*, rounds: int) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one server took: seconds to the first map, milliseconds for each word, megabytes above its start."""
+    """What one server took: seconds to the first map, ms for each word and pattern, megabytes above its start."""
 
     first_map: float
     words: list[float]
+    patterns: list[float]
     memory: float
 
 
@@ -95,6 +100,8 @@ def _judged(one: Vocabulary, found: list[_Found]) -> Iterator[Row]:
     words = median(word for run in found for word in run.words)
     yield count(SIZE, f"app, public: {one.size}, word to neighbours", words, NEIGHBOURS[one.name], unit="ms")
     if one is GEMMA:
+        patterns = median(took for run in found for took in run.patterns)
+        yield count(SIZE, f"app, public: {one.size}, regular expression to matches", patterns, PATTERN, unit="ms")
         memory = median(run.memory for run in found)
         yield count(SIZE, f"app, public: {one.size}, memory of the server", memory, MEMORY, unit="MB")
 
@@ -118,19 +125,22 @@ def _opened(browser: Browser, folder: Path, one: Vocabulary, variables: dict[str
         first_map = time.perf_counter() - began
         drawn(page)
         words = [_word(page, word) for word in WORDS]
+        page.get_by_label("Regex").check()  # which searches for the last word
+        page.locator(".panel[data-key=matches]").wait_for()
+        patterns = [_word(page, pattern, panel="matches") for pattern in PATTERNS]
         memory = (process.memory_info().rss - before) / 1e6
         page.close()
-    return _Found(first_map, words, memory)
+    return _Found(first_map, words, patterns, memory)
 
 
-# From Enter to a word in the heading of its neighbours, in ms: taken by the page itself, which answers a question from
+# From Enter to a word in the heading of its panel, in ms: taken by the page itself, which answers a question from
 # outside only when it has also marked the word on the map.
-LISTED = """(word) => {
+LISTED = """([word, panel]) => {
   let began = 0;
   window.took = null;
   addEventListener("keydown", (happened) => { began = happened.timeStamp; }, { capture: true, once: true });
   const seen = new MutationObserver(() => {
-    const titles = [...document.querySelectorAll(".panel[data-key=neighbours] h3")];
+    const titles = [...document.querySelectorAll(`.panel[data-key=${panel}] h3`)];
     if (!began || !titles.some((one) => one.textContent.includes(word))) return;
     seen.disconnect();
     window.took = performance.now() - began;
@@ -139,11 +149,11 @@ LISTED = """(word) => {
 }"""
 
 
-def _word(page: Page, word: str) -> float:
-    """Return the milliseconds from Enter to the neighbours of a word."""
+def _word(page: Page, word: str, panel: str = "neighbours") -> float:
+    """Return the milliseconds from Enter to the neighbours of a word, or to the matches of a pattern."""
     field = page.get_by_label("Word, part of a word, or id")
     field.fill(word)
-    page.evaluate(LISTED, word)
+    page.evaluate(LISTED, [word, panel])
     field.press("Enter")
     page.wait_for_function("() => window.took !== null")
     drawn(page)
