@@ -65,13 +65,19 @@ PLAIN = """async (points) => {
 @contextmanager
 def serving(*sources: str) -> Iterator[tuple[str, float]]:
     """Serve the app from a process of its own; yield its address, and when the process was started."""
+    with running(f"from app import launch; launch({sources!r}, port=port, warm=False, quiet=True)") as served:
+        yield served
+
+
+@contextmanager
+def running(code: str) -> Iterator[tuple[str, float]]:
+    """Run code that serves something at ``port``, as above."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = f"from app import launch; launch({sources!r}, port={port}, warm=False, quiet=True)"
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"port = {port}; {code}"],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.DEVNULL,
@@ -158,7 +164,7 @@ def link_rows(browser: Browser, *, rounds: int) -> Iterator[Row]:
         assert box
         yield _row(
             "hover, to the mark in another panel",
-            _followed(page, "pointermove", (0, 1), 4 * rounds, lambda turn: _over(page, box, turn)),
+            followed(page, "pointermove", (0, 1), 4 * rounds, lambda turn: _over(page, box, turn)),
             80,
         )
         slider = page.get_by_role("slider", name="Marked position")
@@ -166,7 +172,7 @@ def link_rows(browser: Browser, *, rounds: int) -> Iterator[Row]:
         assert room
         page.mouse.move(room["x"] + 5, room["y"] + room["height"] / 2)
         page.mouse.down()
-        times = _followed(page, "input", (-1, 1), 4 * rounds, lambda turn: _drag(page, room, turn))
+        times = followed(page, "input", (-1, 1), 4 * rounds, lambda turn: _drag(page, room, turn))
         page.mouse.up()
         yield _row("slider while it is dragged, to the mark", times, 80)
 
@@ -182,7 +188,7 @@ def _drag(page: Page, room: dict[str, float], turn: int) -> None:
     page.mouse.move(room["x"] + 20 + 9 * turn, room["y"] + room["height"] / 2)
 
 
-def _followed(page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]) -> list[float]:
+def followed(page: Page, event: str, panels: tuple[int, int], times: int, act: Callable[[int], None]) -> list[float]:
     """Act again and again, and return how long the mark in the second of the panels took to follow each time."""
     found = []
     for turn in range(times):

@@ -201,7 +201,7 @@ def _line(process: psutil.Process) -> str:
 def _hub(folder: Path) -> Iterator[dict[str, str]]:
     """Serve both models from a Hub in another process, read them once, and yield the environment of a server."""
     for one in (GPT2, GEMMA):
-        _write(folder / one.name, one)
+        write_model(folder / one.name, one)
     given = [f"{one.name}={folder / one.name}" for one in (GPT2, GEMMA)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.hub", *given],
@@ -224,13 +224,13 @@ def _hub(folder: Path) -> Iterator[dict[str, str]]:
         process.wait()
 
 
-def _write(folder: Path, one: Vocabulary) -> None:
+def write_model(folder: Path, one: Vocabulary, *, seed: int = 0) -> None:
     """Write a GPT-2, or a Gemma, with a tokenizer.json of as many words and a merge for each."""
     import torch
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True)
-    random, sign = np.random.default_rng(0), "Ġ" if one is GPT2 else "▁"
+    random, sign = np.random.default_rng(seed), "Ġ" if one is GPT2 else "▁"
     centres = 0.05 * random.standard_normal((200, one.width), dtype=np.float32)
     vectors = 0.05 * random.standard_normal((one.rows, one.width), dtype=np.float32)
     vectors += centres[random.integers(200, size=one.rows)]

@@ -32,5 +32,11 @@ def test_the_bundle_is_of_the_version_that_its_recipe_names() -> None:
     assert f'.version="{version}"' in plotly_js()
 
 
+def test_the_bundle_looks_a_point_up_as_often_as_its_recipe_says() -> None:
+    (wait,) = re.findall(r"HOVERMINTIME = (\d+);", (RECIPE / "traces.cjs").read_text())
+    assert re.findall(r"\.HOVERMINTIME=(\d+)", plotly_js()) == [wait]
+    assert "HOVERMINTIME:50" in plotly_js()  # what the recipe replaces, once for all that use it
+
+
 def test_the_compressed_bundle_is_the_same_script() -> None:
     assert brotli.decompress(compressed_plotly_js()).decode() == plotly_js()

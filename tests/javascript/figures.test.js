@@ -54,6 +54,15 @@ test("a point is the row that its trace says", () => {
   assert.equal(rowOf(describe({ y: [1] }), { pointNumber: 0 }), null);
 });
 
+test("a row is found in a trace whose rows are in order, and in one whose rows are not", () => {
+  for (const ids of [new Int32Array([2, 3, 7, 11, 40]), [11, 2, 40, 3, 7]]) {
+    const cloud = describe({ x: [0, 0, 0, 0, 0], meta: { link: "token", ids } });
+    for (const [place, row] of ids.entries()) assert.equal(placeOfRow(cloud, row), place);
+    for (const row of [-1, 0, 4, 12, 41]) assert.equal(placeOfRow(cloud, row), null);
+  }
+  assert.equal(placeOfRow(describe({ x: [], meta: { link: "token", ids: [] } }), 0), null);
+});
+
 test("labels of plotly are unescaped, ours are shown as they are", () => {
   assert.equal(labelOf(describe({ text: ["&lt;b&gt;"], x: [1] }), 0), "<b>");
   assert.equal(labelOf(describe({ x: [1], meta: { link: "token", labels: ["&lt;b&gt;"] } }), 0), "&lt;b&gt;");

@@ -274,12 +274,11 @@ export class Plot {
 
   /** @param {PlotPoint[]} points */
   #enter(points) {
-    const point = points[0], trace = this.traces[point.curveNumber];
-    this.#leave();
-    if (trace?.group) {
-      this.#hovering = trace.group;
-      page.hover(this.#scope, trace.group, rowOf(trace, point));
-    }
+    const point = points[0], trace = this.traces[point.curveNumber], group = trace?.group ?? null;
+    if (this.#hovering !== group) this.#leave();
+    this.tip.hidden = true;
+    this.#hovering = group;
+    if (group) page.hover(this.#scope, group, rowOf(trace, point));
     if (!points.some(({ curveNumber }) => this.traces[curveNumber]?.own)) return;
     const [first, ...rest] = tooltip(points, this.traces);
     this.tip.replaceChildren(h("strong", "", first), ...rest.map((line) => h("span", "", line)));

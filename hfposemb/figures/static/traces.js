@@ -14,7 +14,7 @@ export function describe(trace) {
   const points = isMatrix ? 0 : Math.max(trace.x?.length ?? 0, trace.y?.length ?? 0);
   const linked = meta.link && meta.first === undefined && !isMatrix;
   const ids = meta.ids ?? (linked ? trace.customdata : null) ?? null;
-  const places = ids && new Map(Array.from(ids, (id, place) => [id, place]));
+  const places = ids && new Places(ids);
   return {
     group: meta.link ?? null, first: meta.first ?? 0, ids, places, labels, escaped: !meta.labels, points,
     axes: meta.axes ?? "xy", grid: meta.grid ?? null, tiles: meta.tiles ?? null, kept: meta.kept ?? null,
@@ -22,6 +22,51 @@ export function describe(trace) {
     numbers: meta.numbers ?? null,
     own: trace.hoverinfo !== "skip" && (Boolean(meta.link || labels) || !trace.hovertemplate),
   };
+}
+
+/** The place of each row in a trace. A large map has its rows in order, and needs no index as large as itself. */
+class Places {
+  /** @type {Map<number, number> | null} */
+  #index = null;
+  /** @type {boolean | null} */
+  #sorted = null;
+
+  /** @param {ArrayLike<number>} ids rows, by their place */
+  constructor(ids) {
+    this.ids = ids;
+  }
+
+  /**
+   * @param {number} row
+   * @returns {number | undefined}
+   */
+  get(row) {
+    this.#sorted ??= isAscending(this.ids);
+    if (this.#sorted) return foundAt(this.ids, row);
+    this.#index ??= new Map(Array.from(this.ids, (id, place) => [id, place]));
+    return this.#index.get(row);
+  }
+}
+
+/** @param {ArrayLike<number>} ids */
+function isAscending(ids) {
+  for (let place = 1; place < ids.length; place++) if (!(ids[place - 1] < ids[place])) return false;
+  return true;
+}
+
+/**
+ * @param {ArrayLike<number>} ids in ascending order
+ * @param {number} row
+ * @returns {number | undefined}
+ */
+function foundAt(ids, row) {
+  let low = 0, high = ids.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ids[middle] < row) low = middle + 1;
+    else high = middle;
+  }
+  return ids[low] === row ? low : undefined;
 }
 
 /**

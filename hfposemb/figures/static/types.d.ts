@@ -176,7 +176,7 @@ interface TraceInfo {
   group: string | null;
   first: number;
   ids: ArrayLike<number> | null;
-  places: Map<number, number> | null;
+  places: { get: (row: number) => number | undefined } | null;
   labels: any[] | null;
   escaped: boolean;
   points: number;
