@@ -80,6 +80,8 @@ def run_survey(given: argparse.Namespace) -> None:
                 print_result(f"wrote {given.out}: {done}", {"folder": given.out, **asdict(done)}, given)
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
+                if done.failed and len(done.failed) == done.sources:
+                    raise HfposembError("no source could be measured; the reasons are above")
 
 
 def run_again(given: argparse.Namespace) -> None:

@@ -336,11 +336,12 @@ def short(value: float, unit: str) -> str:
     size = abs(value)
     digits = 2 if unit == "%" or (size >= 10 and unit != "norm") else 3 if size >= 0.1 else 4
     text = f"{value:.{digits}f}"
+    text = text if text.strip("-.0") else text.lstrip("-")
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
 def _shape(shape: tuple[int, int] | None) -> str:
-    return "–" if shape is None else f"{shape[0]} × {shape[1]}"
+    return "–" if shape is None else f"{shape[0]:,} × {shape[1]:,}"
 
 
 def _pair(pair: Alignment) -> Iterator[str]:
