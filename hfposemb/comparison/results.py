@@ -199,7 +199,7 @@ def as_text(comparison: Comparison) -> str:
         parts.append(
             "In brackets, for positions: the same figure of an untrained table and of a sinusoid of that shape. For\n"
             "tokens: 2.5 to 97.5 % of random tables of the same shape and scale; for output heads: permuted rows of\n"
-            "at most 2,000 tokens. * marks values outside."
+            "at most 2,000 tokens. * marks p ≤ .05, which takes 39 draws or more."
         )
     for word in comparison.words:
         near = [
