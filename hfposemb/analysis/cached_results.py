@@ -22,7 +22,7 @@ from .projection_quality import NOT_MEASURED, PointTrust
 from .row_values import Progress
 from .surrogates import Keep
 
-FORMAT = 6
+FORMAT = 7
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 2

@@ -24,6 +24,7 @@ from .cost import ROOT, Row
 from .growth import Growth, growths
 from .growth_plot import growth_svg
 from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
+from .large_umap import large_umap_rows
 from .peers import Peer, missing, peer_rows
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
@@ -115,6 +116,7 @@ GROUPS: dict[str, Group] = {
     "surveys": Group(_surveys),
     "umap": Group(_umap),
     "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=2), quick=False),
+    "umap-large": Group(lambda _: large_umap_rows(), quick=False),
     "neighbours": Group(_neighbours),
     "alignment": Group(_alignment),
     "growth": Group(lambda _: growths(), quick=False),
