@@ -123,8 +123,8 @@ def survives(found: Found, fed: Found) -> str:
     return (
         f"In this model they are not as large: a word is {ratio:.1f} times as long. After its position is added, a "
         f"word of the sentence keeps {kept:.0%} of its ten nearest neighbours, and the sum has a cosine of at least "
-        f"{min(one['cosine_with_token'] for one in words):.2f} with the word alone. The exception proves the rule: at "
-        f"position {first['position']}, where the position vector has norm {first['position_norm']:.2f} and the token "
+        f"{min(one['cosine_with_token'] for one in words):.2f} with the word alone. At position {first['position']}, "
+        f"however, where the position vector has norm {first['position_norm']:.2f} and the token "
         f"vector {first['token_norm']:.2f}, {first['piece']} keeps {first['neighbours_kept']:.0%}."
     )
 

@@ -43,9 +43,9 @@ POSITIONS, TOKENS = "Positions", "Tokens"
 
 ROLES = {POSITIONS: "position", TOKENS: "token"}
 FIGURES_HELP = """
-Each number is measured on the whole table. Next to a number of positions stands the same number for an untrained table
-and for a sinusoid of that shape. Next to a number of tokens stands its chance level, the middle 95 % of the values of
-random tables of the same shape and scale: a number within that range says little about the model.
+Each number is measured on the whole table. Next to a number of positions is the same number for an untrained table and
+for a sinusoid of that shape. Next to a number of tokens is its chance level, the middle 95 % of the values of random
+tables of the same shape and scale: a number within that range says little about the model.
 """
 
 
@@ -55,10 +55,10 @@ scale. CKA compares all inner products (Kornblith et al. 2019, unbiased as in Ng
 cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation explains (Schönemann 1966), and shared
 neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
 computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 90 % of the
-values by chance, and p is how often chance gives a value at least as large. For tokens, chance is the same rows in
-random order. Positions form smooth curves, and any two smooth curves are somewhat alike; their surrogates keep the
-smoothness of both tables and flip the signs of one table's components at random. Positions of outlying norm are left
-out of the test.
+values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
+is not tested. For tokens, chance is the same rows in random order. Positions form smooth curves, and any two smooth
+curves are somewhat alike; their surrogates keep the smoothness of both tables and flip the signs of one table's
+components at random. Positions of outlying norm are left out of the test.
 """
 
 
@@ -288,15 +288,20 @@ def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> 
 def pairs_title(found: Compared) -> str:
     """State which two tables are most alike, by CKA above chance."""
     assert found.comparison is not None
-    best: tuple[float, str] = (0.0, "")
+    above: list[tuple[float, str]] = []
     for pair in found.comparison.pairs:
         null = pair.measures.get("CKA")
         if null is not None and html_tables.standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
-            best = max(best, (null.observed, f"The {pair.role}s of {left} and {right}"))
-    if not best[1]:
+            above.append((null.observed, f"the {pair.role}s of {left} and {right}"))
+    if not above:
         return "No two tables are more similar than expected by chance"
-    return f"{best[1]} are the most similar: CKA {html_tables.figure(best[0])}, above chance"
+    value, tables = max(above)
+    cka = f"CKA {html_tables.figure(value)}"
+    if len(above) > 1:
+        return f"Of {len(above)} comparisons above chance, {tables} are the most similar: {cka}"
+    who = f"Only {tables}" if len(found.comparison.pairs) > 1 else f"T{tables[1:]}"
+    return f"{who} are more similar than expected by chance: {cka}"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:

@@ -153,7 +153,7 @@ def _curves(waves: Resolution, color: str) -> Any:
 def _caption(waves: Resolution) -> str:
     slow, fast = (percent(float(share)) for share in (waves.slow_next[0], waves.fast_next[0]))
     one = "pair" if waves.unit == "frequency pairs" else "component"
-    return f"the slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
+    return f"The slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 
 
 def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> None:

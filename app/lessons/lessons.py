@@ -365,7 +365,7 @@ LESSONS: tuple[Lesson, ...] = (
         controls={"whose": "sinusoid", "size": "Their own norm", "remains": UNFOLDED},
     ),
     Lesson(
-        title="What LayerNorm makes of the sum",
+        title="What LayerNorm does to the sum",
         statement=(
             "BERT does not pass the sum on as it is. LayerNorm subtracts each vector’s mean, divides by its standard "
             "deviation, and applies a learned gain and bias. In BERT’s training, dropout then sets a random tenth of "
@@ -391,9 +391,9 @@ LESSONS: tuple[Lesson, ...] = (
         controls={"sentence-input": UNFOLDED, "sentence": SENTENCE},
     ),
     Lesson(
-        title="Clubs: by word or by position",
+        title="Clusters: by word or by position",
         statement=(
-            "Five words at eight positions each make forty sums. They gather in clubs: all sums of a word, or all "
+            "Five words at eight positions each make forty sums. They form clusters: all sums of a word, or all "
             "words of a position. The variance of the forty splits into a share of the words, one of the positions, "
             "and a rest."
         ),
@@ -406,7 +406,7 @@ LESSONS: tuple[Lesson, ...] = (
         reveal="{name}: words make up {value:.0%} of the variance",
         why=(
             "By chance words would make up 10%, with four of the 39 degrees of freedom. In the demo GPT-2 positions "
-            "have the larger share at this amplitude, so its clubs are those of positions."
+            "have the larger share at this amplitude, so its clusters are those of positions."
         ),
         exercise=(
             "Compare a word with two anchors, such as “father” and “earth”. At which amplitude do the positions change "

@@ -242,8 +242,9 @@ def _chosen(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
     unknown = next((one for one in found.values() if isinstance(one, Unmeasured) and one.kind == "rotary"), None)
     if unknown is not None:
         raise MissingTableError(f"{unknown.reason}; it is not taken for unscaled, so nothing is computed")
-    kinds = ", ".join(dict.fromkeys(one.kind for one in found.values())) or "no positions"
-    raise MissingTableError(f"{embeddings.name} has no rotary positions but {kinds}; hfposemb info lists its parts")
+    kinds = " and ".join(dict.fromkeys(one.kind for one in found.values()))
+    known = f"; its positions are {kinds}" if kinds else ""
+    raise MissingTableError(f"{embeddings.name} has no rotary positions{known}; hfposemb info lists its parts")
 
 
 def _plain(one: Rotary) -> NDArray[np.float64]:

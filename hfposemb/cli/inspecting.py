@@ -45,6 +45,8 @@ def run_info(given: argparse.Namespace) -> None:
     for part, position in facts["positions"].items():
         more = ", ".join(f"{name} {value}" for name, value in position["facts"].items())
         print(f"  {part}: {position['kind']}{f' ({more})' if more else ''}")
+    if not facts["positions"] and (reason := facts["absent"].get("position")):
+        print(f"  no positions: {reason}")
     for note in facts["notes"]:
         print(f"  note: {note}")
     if facts["commit"]:
@@ -130,7 +132,8 @@ def _export_site(given: argparse.Namespace) -> None:
     if given.sources:
         raise InputError("--site takes no sources: the page opens those that its reader names; leave them out")
     path = write_site(given.site, endpoint=given.endpoint)
-    print(f"wrote {path}: opens from disk or from any host, {byte_size(path.stat().st_size)}")
+    said = f"wrote {path}: opens from disk or from any host, {byte_size(path.stat().st_size)}"
+    print_result(said, _written(path, content="the static page", sources=[]), given)
 
 
 def _export_file(given: argparse.Namespace) -> None:
@@ -332,6 +335,9 @@ def _about(key: Key) -> str:
             return f"{repo}@{commit[:8]} {file}"
         case ("commit", repo, revision):
             return f"{repo}@{revision}"
-        case ("projection", digest, method, dims, seed, *_):
-            return f"{method} in {dims}-D of the table {digest[:8]}, seed {seed}"
+        case ("projection", digest, method, dims, seed, *more):
+            quality = ", quality" if more[-1:] == ["trust"] else ""
+            return f"{method} in {dims}-D of the table {digest[:8]}, seed {seed}{quality}"
+        case ("null", "pair", left, right, _, kind, draws, seed, *_):
+            return f"of the tables {left[:8]} and {right[:8]}, {kind}, {draws} draws, seed {seed}"
     return " ".join(key[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import html
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..models.extraction import extract
 from ..surveys.worker_pool import Engine
+from ..text import display
 from .options import Terminated, parts_of, print_json, print_result
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def run_survey(given: argparse.Namespace) -> None:
                 print_result(f"wrote {given.out}: {done}", {"folder": given.out, **asdict(done)}, given)
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
+                if done.failed and len(done.failed) == done.sources:
+                    raise HfposembError("no source could be measured; the reasons are above")
 
 
 def run_again(given: argparse.Namespace) -> None:
@@ -147,6 +151,9 @@ def run_trajectory(given: argparse.Namespace) -> None:
     print_result(found, found.to_dict(), given)
     if given.out is not None:
         drawn = trajectory_map(found.frames, found.steps, found.labels, joined=given.table == "position")
+        count = f"{len(found.steps)} checkpoints"
+        title = f"{display(given.source)}: {given.table}s by PCA at {count}, each map aligned with the last"
+        drawn.update_layout(title={"text": html.escape(title), "x": 0.01}, margin={"t": 64}, height=800)
         write_figure(drawn, given.out)
         print(f"wrote {given.out}: {len(found.steps)} checkpoints, {len(found.rows):,} rows", file=sys.stderr)
 

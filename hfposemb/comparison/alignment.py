@@ -55,7 +55,7 @@ RSA and shared neighbours depend on where a curve lies about the origin, and the
 components: independent random walks, or tables as smooth as a fifth of their length, have p ≤ .05 too often.
 """
 
-UNTESTED = "of positions, only CKA and centred RSA have a chance level; the others have no calibrated test"
+UNTESTED = "for positions, only CKA and centred RSA have a chance level; the others have no calibrated test"
 
 
 def cka(left: Rows, right: Rows) -> float:

@@ -199,7 +199,7 @@ def as_text(comparison: Comparison) -> str:
         parts.append(
             "In brackets, for positions: the same figure of an untrained table and of a sinusoid of that shape. For\n"
             "tokens: 2.5 to 97.5 % of random tables of the same shape and scale; for output heads: permuted rows of\n"
-            "at most 2,000 tokens. * marks values outside."
+            "at most 2,000 tokens. * marks p ≤ .05, which takes 39 draws or more."
         )
     for word in comparison.words:
         near = [
@@ -336,11 +336,12 @@ def short(value: float, unit: str) -> str:
     size = abs(value)
     digits = 2 if unit == "%" or (size >= 10 and unit != "norm") else 3 if size >= 0.1 else 4
     text = f"{value:.{digits}f}"
+    text = text if text.strip("-.0") else text.lstrip("-")
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
 def _shape(shape: tuple[int, int] | None) -> str:
-    return "–" if shape is None else f"{shape[0]} × {shape[1]}"
+    return "–" if shape is None else f"{shape[0]:,} × {shape[1]:,}"
 
 
 def _pair(pair: Alignment) -> Iterator[str]:

@@ -184,7 +184,7 @@ def _source_figures(
 def _head(source: Embeddings) -> str:
     """Return the size of the output head, "tied", or "" if there is none; no row is read."""
     try:
-        return f"{source.head.shape[0]} × {source.head.shape[1]}" if not source.head.tied else "tied"
+        return f"{source.head.shape[0]:,} × {source.head.shape[1]:,}" if not source.head.tied else "tied"
     except HfposembError:
         return ""
 

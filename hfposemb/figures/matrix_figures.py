@@ -183,7 +183,8 @@ def similarity_matrix(  # noqa: PLR0913 - keywords with defaults
         )
         xaxis["side"] = "top"
         longest = int(max(map(wide, names)))
-        margin = {"l": 16 + longest, "r": 16, "t": 32, "b": 8}
+        # Where it is narrow, the names above are slanted.
+        margin = {"l": 16 + longest, "r": 16, "t": max(32, 20 + longest // 2), "b": 8}
         if rows > MOST_LEVEL:
             xaxis["tickangle"], margin["t"] = -90, max(16 + longest, margin["t"])
         most = WRITTEN_CELLS if limits[1] <= 1 else MOST_LEVEL

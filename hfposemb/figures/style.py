@@ -203,8 +203,9 @@ def nice_ticks(low: float, high: float) -> list[float]:
 def decade_ticks(low: float, high: float) -> list[float]:
     """Return at most five round numbers between low and high, for a logarithmic axis."""
     first, last = int(np.floor(np.log10(low))) - 1, int(np.ceil(np.log10(high))) + 1
-    choices: list[list[float]] = [[m * 10.0**e for e in range(first, last) for m in (1, 3)]]
-    choices += [[10.0**e for e in range(first, last) if not e % every] for every in (1, 2, 3, 4, 6, 12, 24)]
+    decades = range(first, last)
+    choices: list[list[float]] = [[m * 10.0**e for e in decades for m in digits] for digits in ((1, 3), (1, 2, 5))]
+    choices += [[10.0**e for e in decades if not e % every] for every in (1, 2, 3, 4, 6, 12, 24)]
     for choice in choices:
         inside = [round(v, 12) for v in choice if low * 0.999 <= v <= high * 1.001]
         if 2 <= len(inside) <= 5:

@@ -26,11 +26,10 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 60
 SIGNS: Mapping[str, str] = {"above": "▲", "below": "▼", "within": "○"}
-"""Signs of numbers above, below and within the interval of their null."""
+"""Signs of numbers above chance, below it, and of those whose p value shows neither."""
 
-KEY = "▲ above, ▼ below, ○ within the chance interval"
-
-"""The p-value above which a number is not called above chance."""
+KEY = "▲ above chance, ▼ below chance (p ≤ .05), ○ neither"
+"""The legend of ``SIGNS``."""
 
 
 def colours(*, dark: bool) -> str:
@@ -67,8 +66,8 @@ def standing(null: Null) -> str:
 
 
 def _sign(where: str) -> str:
-    unseen = f'<span class="unseen">{where} chance</span>'
-    return f'<span class="sign {where}" title="{where} chance">{SIGNS[where]}{unseen}</span>'
+    said = "not beyond chance" if where == "within" else f"{where} chance"
+    return f'<span class="sign {where}" title="{said}">{SIGNS[where]}<span class="unseen">{said}</span></span>'
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
@@ -179,7 +178,7 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(str(pair), width=600)}</li>" for pair in comparison.missing)
+    missing = "".join(f"<li>{text(_sentence([str(pair)]), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
 
@@ -191,13 +190,19 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
         shared += f", {pair.shared:,} shared, {percent(pair.coverage)} of the smaller vocabulary"
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
     rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
-    notes = f'<p class="about">{text("; ".join(pair.notes), width=600)}</p>' if pair.notes else ""
+    notes = f'<p class="about">{text(_sentence(pair.notes), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
-        f'<section class="pair"><h3>{left} and {right}</h3><p>{verdict(pair)}</p>'
+        f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3><p>{verdict(pair)}</p>'
         f'<p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
+
+
+def _sentence(notes: Sequence[str]) -> str:
+    """Join notes, the first of which begins with a capital."""
+    said = "; ".join(notes)
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def verdict(pair: Alignment) -> str:

@@ -236,6 +236,8 @@ def distance_title(facts: Mapping[str, Facts]) -> str:
         f"is near zero at all distances in {listed(flat)}" if flat else "",
     ]
     said = [part for part in parts if part]
+    if flat and len(said) > 1:
+        said[-2:] = [f"{said[-2]} and {said[-1]}"]
     return "Similarity " + ", ".join(said) if said else "Too few positions to compare distances"
 
 

@@ -8,6 +8,7 @@ import shlex
 
 from .. import __version__
 from ..analysis.cached_results import library_version
+from ..analysis.surrogates import DRAWS
 from ..figures.style import listed
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
@@ -41,6 +42,8 @@ def provenance(page: Page) -> str:
     parts = [one.part or "-" for one in page.comparison.sources]
     named = [] if set(parts) == {"-"} else parts if len(set(parts) - {"-"}) > 1 else sorted(set(parts) - {"-"})
     options = [word for part in named for word in ("--part", part)]
+    if draws and draws[-1] != DRAWS:
+        options += ["--draws", str(draws[-1])]
     command = f"hfposemb compare {shlex.join([*(source.name for source in page.sources), *options])} --out report.html"
     table = (
         f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'

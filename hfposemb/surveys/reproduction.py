@@ -149,7 +149,7 @@ def reproduce_all(
     taken = {name: {key: source for key, source in given.items() if key in STUDIES[name].models} for name in chosen}
     if unused := [key for key in given if not any(key in own for own in taken.values())]:
         known = dict.fromkeys(key for name in chosen for key in STUDIES[name].models)
-        raise InputError(f"unknown model {unused[0]!r}; the models are {', '.join(known)}")
+        raise InputError(f"unknown model {unused[0]!r}; write KEY=SOURCE with one of these keys: {', '.join(known)}")
     measured = []
     with shown(f"study {chosen[0]}", progress) as told:
         for number, name in enumerate(chosen):

@@ -119,7 +119,8 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
     names.sort(key=_by_number)
     if not (found := [name for name in names if fnmatchcase(name, pattern)]):
         shown = ", ".join(names[:_MOST_SHOWN]) + (f", … ({len(names)})" if len(names) > _MOST_SHOWN else "")
-        raise InputError(f"{source} has no revision matching {pattern!r:.80}; its revisions are {shown or 'none'}")
+        known = f"; its revisions are {shown}" if names else ": it has no checkpoints"
+        raise InputError(f"{source} has no revision matching {pattern!r:.80}{known}")
     return [form.format(name) for name in found]
 
 

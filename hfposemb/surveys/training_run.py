@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,7 +17,7 @@ from ..comparison.aligned_maps import Points, Rotated, rotate_onto
 from ..comparison.alignment import SAMPLE, every_cka
 from ..comparison.matched_rows import FEWEST, by_text, tables_of
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_named
-from ..comparison.results import Figure
+from ..comparison.results import Figure, short
 from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
@@ -62,6 +63,12 @@ class Course:
     high: Values
 
 
+def _written(course: Course, at: int) -> str:
+    """Format a figure at one checkpoint, – where it is missing."""
+    value = float(course.values[at])
+    return short(value, course.unit) if math.isfinite(value) else "–"
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory(Tabular):
     """The same rows at several checkpoints, oldest first.
@@ -97,7 +104,7 @@ class Trajectory(Tabular):
     def __str__(self) -> str:
         """List the figures by step, with the similarity of each checkpoint to the last one."""
         courses = self.all_courses
-        columns = [[f"{step:,}", *(f"{one.values[at]:.4g}" for one in courses)] for at, step in enumerate(self.steps)]
+        columns = [[f"{step:,}", *(_written(one, at) for one in courses)] for at, step in enumerate(self.steps)]
         names = ["step", *(one.name for one in courses)]
         widths = [max(map(len, column)) + 2 for column in columns]
         first = max(map(len, names))

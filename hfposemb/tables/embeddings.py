@@ -123,7 +123,7 @@ class Embeddings:
     def _table(self, role: str) -> EmbeddingTable:
         if role in self.tables:
             return self.tables[role]
-        reason = self.absent.get(role, f"it has {', '.join(self.tables) or 'no tables'}")
+        reason = self.absent.get(role, _known(tuple(self.tables)))
         raise MissingTableError(f"{self.name} has no {role.replace('_', ' ')} table: {reason}", reason=reason)
 
     @property
@@ -145,7 +145,7 @@ class Embeddings:
         for key in ("head", "decoder.head"):
             if key in self.heads:
                 return self.heads[key]
-        reason = self.absent.get("head") or f"it has {', '.join((*self.tables, *self.heads)) or 'no tables'}"
+        reason = self.absent.get("head") or _known((*self.tables, *self.heads))
         raise MissingTableError(f"{self.name} has no output head: {reason}", reason=reason)
 
     @lazy_attribute
@@ -284,6 +284,13 @@ class Embeddings:
         from .attention import split
 
         return split(self._recipe, self._attention, text_or_ids)
+
+
+def _known(tables: Sequence[str]) -> str:
+    """State which tables a source has, as the reason why it lacks another."""
+    if len(tables) == 1:
+        return f"its only table is {tables[0]}"
+    return f"its tables are {', '.join(tables)}" if tables else "it has no tables"
 
 
 def stack(source: Embeddings) -> str:

@@ -420,7 +420,8 @@ class EmbeddingTable:
         """Return the row number of a row number or label. Raises ``InputError`` if there is none."""
         if isinstance(key, str):
             if (found := self.labels.find(key)) is None:
-                raise InputError(f"{self.name} has no row named {key!r}; search its .labels or give a row number")
+                rows = f"a row number from 0 to {self.shape[0] - 1:,}"
+                raise InputError(f"{self.name} has no row named {key!r}; give one of its labels or {rows}")
             return found
         if not 0 <= key < self.shape[0]:
             raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")

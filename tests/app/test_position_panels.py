@@ -87,7 +87,7 @@ def test_titles_tell_sources_apart() -> None:
         "Share of similarity explained by distance alone: 100\u00a0% in Sinusoid and 1\u00a0% in Untrained"
     )
     assert position_findings.distance_title(facts) == (
-        "Similarity stays above zero in Sinusoid, is near zero at all distances in Untrained"
+        "Similarity stays above zero in Sinusoid and is near zero at all distances in Untrained"
     )
     assert position_findings.norm_title(facts) == "No outlying norms in Untrained; all norms are equal in Sinusoid"
     held = facts["Sinusoid"].held

@@ -242,6 +242,8 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     until(page, lambda: page.get_by_label("Compare words").input_value().split(", ")[0], first)
     page.locator(".fold-pairs .panel[data-state=drawn]").first.wait_for()
     until(page, lambda: "selection=ids" in page.url and "pairs=unfolded" in page.url, expected=True)
+    assert page.locator('[clip-path*="xyplot"]').count()
+    assert not page.locator('[clip-path*="://"]').count(), "what is drawn stays clipped when the address changes"
     page.reload()
     panel(page, "selection").get_by_role("heading", name=f"{count:,} tokens of MiniLM selected").wait_for()
     until(page, lambda: selected(page), count)

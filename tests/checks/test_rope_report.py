@@ -100,7 +100,7 @@ def test_impossible_arguments_are_refused(source: str, part: str | None, factor:
 
 
 def test_other_positions_are_named() -> None:
-    with pytest.raises(MissingTableError, match="no rotary positions but learned"):
+    with pytest.raises(MissingTableError, match="no rotary positions; its positions are learned"):
         rope_report(hpe.extract("sample:bert"))
 
 

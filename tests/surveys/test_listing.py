@@ -65,7 +65,7 @@ def test_revisions_of_what_is_not_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "1_Pooling" / "config.json").touch()
     (tmp_path / "runs.txt").write_text("")
     assert revisions(f"{tmp_path}/", "*") == [f"{tmp_path}/checkpoint-500", f"{tmp_path}/checkpoint-1000"]
-    with pytest.raises(InputError, match="its revisions are none"):
+    with pytest.raises(InputError, match="it has no checkpoints"):
         revisions(str(tmp_path / "checkpoint-500"), "*")
     with pytest.raises(InputError, match="has no revisions"):
         revisions("sinusoidal:8x4", "*")

@@ -237,7 +237,7 @@ def test_a_mask_chooses_rows(table: EmbeddingTable) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("kingg", "has no row named 'kingg'; search its .labels"),
+        ("kingg", "has no row named 'kingg'; give one of its labels or a row number from 0 to"),
         (10**6, "has no row 1000000; its rows are 0 to 3,999"),
         (-4001, "has no row -4001"),
         ((1, 2), r"is indexed by rows: table\[3\].*for columns use np.asarray\(table\)\[:, 0\]"),

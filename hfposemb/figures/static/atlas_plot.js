@@ -128,7 +128,7 @@ function listen(node, view) {
 function describe(data, view, { key, groups, drawn }) {
   const shown = groups.filter((_, at) => view.shown(at)), rare = shown.length - drawn;
   const why = `without a value for both${view.log.x || view.log.y ? ", or not above 0," : ""}`;
-  const left = rare ? ` ${rare} ${why} left out.` : "";
+  const left = rare ? ` ${rare} ${why} ${rare === 1 ? "is" : "are"} left out.` : "";
   part("plot-foot").textContent = `${drawn} ${drawn === 1 ? "model" : "models"}.${left} `
     + "Click a dot to choose it; drag to enlarge, double-click to go back.";
   const meanings = [...new Set([view.x, view.y])].map((place) => data.figures[place]);

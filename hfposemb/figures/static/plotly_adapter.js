@@ -3,7 +3,10 @@
 
 import { framed } from "./export.js";
 
-const CONFIG = { displayModeBar: false, responsive: false, scrollZoom: false, showTips: false, doubleClick: "reset" };
+// Without `_baseUrl`, clips are named with the address that a page with <base> had when it was first drawn, and nothing
+// is clipped any more once that address has changed.
+const CONFIG = { displayModeBar: false, responsive: false, scrollZoom: false, showTips: false, doubleClick: "reset",
+  _baseUrl: "" };
 
 const DOTS = "dots"; // marks the element of a figure whose traces in WebGL are dots alone
 

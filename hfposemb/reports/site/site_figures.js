@@ -4,6 +4,7 @@ import { number, plain } from "../../figures/static/text.js";
 import { Grid } from "./sent_figures.js";
 import { cloudCamera } from "./site_camera.js";
 
+const COSINES = { tickvals: [-1, -0.5, 0, 0.5, 1], ticktext: ["−1", "−.5", "0", ".5", "1"] };
 const CLEAR = "rgba(0,0,0,0)";
 const FAR = 0.4; // beyond this part of the width of the middle 98 % a position is far outside: see cloud_frame.py
 const THIN = 0.2;
@@ -92,7 +93,7 @@ export class SiteFigures {
     });
     const several = lines.length > 1 ? { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom",
       itemclick: false, itemdoubleclick: false, bgcolor: CLEAR, font: { color: this.colours.subdued, size: 12.5 } } } : {};
-    const ticks = isLog ? logTicks(lines.map((line) => line.y)) : { nticks: 5, ticktext: [] };
+    const ticks = isLog ? logTicks(lines.map((line) => line.y)) : COSINES;
     const longest = Math.max(3, ...ticks.ticktext.map((text) => text.length));
     const margin = { l: Math.round(38 + 6.6 * longest), r: 16, t: several.legend ? 36 : 8, b: 44 };
     const yaxis = this.#axis(y, ticks);
