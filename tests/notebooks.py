@@ -5,6 +5,7 @@ Text is stored as it is, tables as HTML, and figures as small PNG pictures: as d
 
 from __future__ import annotations
 
+import os
 import sys
 from base64 import b64encode
 from io import BytesIO
@@ -36,7 +37,7 @@ def run(found: Any, folder: Path) -> Any:
     resources = {"metadata": {"path": str(folder)}}
     return NotebookClient(
         found, timeout=300, kernel_name="python3", resources=resources, record_timing=False, coalesce_streams=True
-    ).execute()
+    ).execute(env={**os.environ, "HFPOSEMB_PROGRESS": "0"})
 
 
 def compact(found: Any) -> Any:

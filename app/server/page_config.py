@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from hfposemb.figures.javascript import joined
 
-from ..components.page_script import FOLDER
+FOLDER = Path(__file__).parents[1] / "static"
 
 LISTS = ("components", "dependencies")
 """What of a configuration is a list of similar objects."""
@@ -42,7 +43,7 @@ def _script(config: str) -> str | None:
     if not all(whole.get(name) for name in LISTS):
         return None
     short = ",".join(_MARKUP.sub(r"\\u003c", json.dumps(part, **_COMPACT)) for part in shortened(whole))
-    return f"{_filling()}window.gradio_config = filledConfig({short});"
+    return f"{filling()}window.gradio_config = filledConfig({short});"
 
 
 def shortened(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
@@ -107,5 +108,6 @@ _COMPACT: dict[str, Any] = {"separators": (",", ":"), "ensure_ascii": False}
 
 
 @cache
-def _filling() -> str:
+def filling() -> str:
+    """Return the script that restores the configuration."""
     return joined("filled_config.js", (FOLDER,))
