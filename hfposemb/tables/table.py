@@ -30,8 +30,8 @@ RowReader: TypeAlias = Callable[[int, int], Vectors]
 TOKEN_CLASSES = ("word start", "continuation", "has a digit", "other script", "unused", "special", "padding")
 """Classes of vocabulary rows; ``Labels.classes`` holds indices into this tuple."""
 
-CHUNK_BYTES = 32 * 2**20
-"""Bytes read at once when a table is iterated by rows."""
+CHUNK_BYTES = 8 * 2**20
+"""Bytes read at once when a table is iterated by rows: memory of larger arrays is cleared anew for each of them."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.Monk
         steps = odd_app.look(session, Visitor("one"), "part", [["sample:bert", "id"]])
         return [step.share async for step in steps]
 
-    assert max(asyncio.run(search())) > 0
+    assert asyncio.run(search())  # how far it is, which a fast child is asked only before its first report
     (panel,) = odd_panels(session, source)
     assert panel.lists == _unbounded(monkeypatch, source)
 
