@@ -224,9 +224,9 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     plan.get_by_role("button", name="Box").click()
     box = plan.locator(".plot").bounding_box()
     assert box
-    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 150)
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 310)
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 250, steps=4)
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 420, steps=4)
     page.mouse.up()
     chosen = panel(page, "selection")
     chosen.get_by_role("heading", name=re.compile("tokens of MiniLM selected$")).wait_for()
