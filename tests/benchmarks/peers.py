@@ -48,7 +48,7 @@ def peer_rows(folder: Path, vectors: Rows, *, rounds: int, quick: bool = False) 
     Those of one process each come before those that load other libraries into this one.
     """
     yield from hand_rows(folder, rounds=min(rounds, 2))
-    yield from gguf_rows(words=128_256, rounds=rounds)
+    yield from gguf_rows(words=128_256, rounds=1)
     yield from local_rows(folder, rounds=rounds)
     yield from hub_rows(folder, rounds=rounds)
     yield from linear_rows(rows=20_000 if quick else 50_257, width=256 if quick else 768, rounds=rounds)

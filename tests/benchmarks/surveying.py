@@ -166,9 +166,9 @@ def taken(hub: Hub, kind: str, count: int, *, workers: int = 1, draws: int = 0) 
 def survey_rows(*, rounds: int, counts: tuple[int, ...] = COUNTS, many: int = MANY) -> Iterator[Row]:
     """Goal 14: surveys."""
     yield from network_rows(many)
-    yield from growth_rows(counts, rounds=min(rounds, 2))
+    yield from growth_rows(counts, rounds=1)
     yield from overhead_rows(counts[0], rounds=rounds)
-    yield from process_rows(counts[0], rounds=min(rounds, 2))
+    yield from process_rows(counts[0], rounds=1)
 
 
 def network_rows(count: int, *, rounds: int = 1) -> Iterator[Row]:
