@@ -57,7 +57,7 @@ def finite_blocks(
     step = max(least, BLOCK_BYTES // (8 * table.shape[1]))
     step = step if rows is None else min(step, rows)
     finite = table.finite
-    for first, vectors in walk(table):
+    for first, vectors in walk(table, least=least):
         for start in range(0, len(vectors), step):
             block = vectors[start : start + step]
             keep = finite[first + start : first + start + len(block)]

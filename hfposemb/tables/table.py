@@ -499,12 +499,13 @@ def all_rows(table: EmbeddingTable) -> Vectors:
     return rows
 
 
-def walk(table: EmbeddingTable, *, whole: bool = False) -> Iterator[tuple[int, Vectors]]:
+def walk(table: EmbeddingTable, *, whole: bool = False, least: int = 1) -> Iterator[tuple[int, Vectors]]:
     """Iterate over a table like ``EmbeddingTable.chunks``, without copying rows in memory; for internal computation.
 
     Args:
         table: Table [n, d].
         whole: Whether to yield rows that are in memory in one piece.
+        least: Minimum number of rows per piece, but for the last.
 
     >>> import hfposemb as hpe
     >>> from hfposemb.tables.table import walk
@@ -515,10 +516,12 @@ def walk(table: EmbeddingTable, *, whole: bool = False) -> Iterator[tuple[int, V
     if whole and held is not None:
         return iter([(0, held)])
     read = table.reader if held is None else lambda start, stop: held[start:stop]
-    return _walk(table.shape, table.dtype, read)
+    return _walk(table.shape, table.dtype, read, least)
 
 
-def _walk(shape: tuple[int, int], dtype: np.dtype[Any], read: RowReader) -> Iterator[tuple[int, Vectors]]:
-    step = max(1, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
+def _walk(
+    shape: tuple[int, int], dtype: np.dtype[Any], read: RowReader, least: int = 1
+) -> Iterator[tuple[int, Vectors]]:
+    step = max(least, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield start, read(start, min(start + step, shape[0]))
