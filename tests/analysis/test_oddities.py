@@ -145,6 +145,7 @@ def test_the_table_is_never_asked_for_as_a_whole() -> None:
     chunk = 500 * 40 * 8
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hfposemb.tables.table.CHUNK_BYTES", chunk)
+        patch.setattr("hfposemb.analysis.geometry.LEAST_ROWS", 500)
         odd(table)
     assert max(asked) == 500
     assert "vectors" not in vars(table)
