@@ -13,7 +13,7 @@ class lazy_attribute(cached_property[T]):  # noqa: N801 - used as a decorator
 
     Up to Python 3.11, ``cached_property`` holds one lock for all objects of a class, so that several threads that read
     their own tables from the Hub would wait for each other. Here two threads that read the same attribute at once may
-    both compute it.
+    both compute it; both get what the first of them stored.
     """
 
     @overload
@@ -26,7 +26,8 @@ class lazy_attribute(cached_property[T]):  # noqa: N801 - used as a decorator
             return self
         assert self.attrname is not None
         kept = vars(instance)
-        if self.attrname not in kept:
-            kept[self.attrname] = self.func(instance)
-        found: T = kept[self.attrname]
-        return found
+        if self.attrname in kept:
+            found: T = kept[self.attrname]
+            return found
+        value: T = kept.setdefault(self.attrname, self.func(instance))
+        return value

@@ -293,15 +293,15 @@ def pairs_title(found: Compared) -> str:
         null = pair.measures.get("CKA")
         if null is not None and html_tables.standing(null) == "above":
             left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
-            above.append((null.observed, f"the {pair.role}s of {left} and {right}"))
+            above.append((null.observed, f"{pair.role}s of {left} and {right}"))
     if not above:
         return "No two tables are more similar than expected by chance"
     value, tables = max(above)
     cka = f"CKA {html_tables.figure(value)}"
     if len(above) > 1:
-        return f"Of {len(above)} comparisons above chance, {tables} are the most similar: {cka}"
-    who = f"Only {tables}" if len(found.comparison.pairs) > 1 else f"T{tables[1:]}"
-    return f"{who} are more similar than expected by chance: {cka}"
+        return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}"
+    who = "Only the" if len(found.comparison.pairs) > 1 else "The"
+    return f"{who} {tables} are more similar than expected by chance: {cka}"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
+from hfposemb.lazy_attributes import lazy_attribute
 from hfposemb.numbers import number
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line, sentence_case
@@ -109,12 +110,12 @@ class View:
         assert self.source.embeddings is not None
         return add_positions(self.source.embeddings, self.adding(whose))
 
-    @cached_property
+    @lazy_attribute
     def chosen(self) -> AddedPositions:
         """Words and the chosen positions."""
         return self.words(self.asked.whose)
 
-    @cached_property
+    @lazy_attribute
     def sweeps(self) -> dict[str, Sweep]:
         """Results at every amplitude, by kind of positions; kinds that cannot be added are missing."""
         found: dict[str, Sweep] = {}
@@ -128,7 +129,7 @@ class View:
     def _sweep(self, whose: str) -> Sweep:
         return sweep_amplitude(self.words(whose), k=NEIGHBOURS)
 
-    @cached_property
+    @lazy_attribute
     def inputs(self) -> Inputs:
         """The model's input for the sentence. Raises ``HfposembError`` if there is none."""
         return self.fed(self.asked.text)
@@ -142,12 +143,12 @@ class View:
         """Return whether a token is a special token, not a word."""
         return TOKEN_CLASSES[self.table.labels.classes[token]] == "special"
 
-    @cached_property
+    @lazy_attribute
     def pieces(self) -> list[int]:
         """Indices of the sentence's pieces that are words."""
         return [place for place, token in enumerate(self.inputs.ids.tolist()) if not self.special(token)]
 
-    @cached_property
+    @lazy_attribute
     def place(self) -> int:
         """Index of the chosen piece: the clicked one, otherwise “king”, otherwise the longest."""
         if not self.pieces:
@@ -206,7 +207,7 @@ class View:
             ),
         )
 
-    @cached_property
+    @lazy_attribute
     def anchor_rows(self) -> dict[str, int]:
         """The anchor words that the source has, with their rows, except the chosen word itself."""
         found = {word: row_of(self.table, Word(word), self.source.text) for word in self.asked.anchors}
@@ -220,7 +221,7 @@ class View:
             lambda: anchor_similarity(self.chosen, self.token, np.array(rows, np.int64)),
         )
 
-    @cached_property
+    @lazy_attribute
     def sample(self) -> dict[str, int]:
         """The words of the sentence, supplemented by examples from the vocabulary, with their rows."""
         found: dict[str, int] = {}

@@ -85,6 +85,7 @@ WORDS = ("king", "queen", "paris")
 STDERR_BYTES = 64 * 2**10
 """Number of bytes kept from the end of a child's stderr."""
 
+LATE = "this took too long and was stopped; try a smaller input"
 NO_MEMORY = "not enough memory on this machine; try a smaller input"
 KILLED = "the system ended the process that computed this, perhaps for lack of memory; try a smaller input"
 
@@ -119,6 +120,41 @@ def _duration(seconds: float) -> str:
     return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
 
 
+class Conversation:
+    """Requests to a child and its answers, in threads: nobody waits for a child that does not read or does not answer.
+
+    Args:
+        process: The child, with pipes as its stdin and stdout. It exits when the first of them breaks.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._answers: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def ask(self, request: bytes) -> None:
+        """Send a request."""
+        threading.Thread(target=self._send, args=(request,), daemon=True).start()
+
+    def answer(self, timeout: float) -> tuple[str, Any]:
+        """Return the kind and value of the next answer, "gone" after the last; ``queue.Empty`` if there is none yet."""
+        return self._answers.get(timeout=max(0.0, timeout))
+
+    def _send(self, request: bytes) -> None:
+        with suppress(OSError, ValueError):
+            assert self._process.stdin is not None
+            send(self._process.stdin, request)
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with suppress(OSError, ValueError, EOFError):
+                while True:
+                    self._answers.put(pickle.loads(receive(self._process.stdout)))
+        finally:
+            self._answers.put(("gone", None))
+
+
 class Job:
     """A function call in a child process. Use it as a context manager or call ``close``; afterwards there is no child.
 
@@ -148,7 +184,6 @@ class Job:
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _child; _child()"
         self.started = time.monotonic()
         self.deadline = None if deadline is None else self.started + deadline
-        self._messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._outcome: tuple[str, Any] | None = None
         self._stage: tuple[str, float, float] = ("", self.started, 0.0)
         self._latest = Progress(0.0, "")
@@ -166,29 +201,13 @@ class Job:
         self._stderr = b""
         self._reader = threading.Thread(target=self._overhear, daemon=True)
         self._reader.start()
-        request = pickle.dumps((memory, work, arguments, reports))
-        for task in (lambda: self._ask(request), self._listen):
-            threading.Thread(target=task, daemon=True).start()
+        self._conversation = Conversation(self._process)
+        self._conversation.ask(pickle.dumps((memory, work, arguments, reports)))
 
     @property
     def pid(self) -> int:
         """Process id of the child."""
         return self._process.pid
-
-    def _ask(self, request: bytes) -> None:
-        # Leave the pipe open: the child exits when it breaks.
-        with suppress(OSError, ValueError):
-            assert self._process.stdin is not None
-            send(self._process.stdin, request)
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        try:
-            with suppress(OSError, ValueError, EOFError):
-                while True:
-                    self._messages.put(pickle.loads(receive(self._process.stdout)))
-        finally:
-            self._messages.put(("gone", None))
 
     def _overhear(self) -> None:
         """Keep the end of what the child and its libraries write to stderr."""
@@ -205,9 +224,7 @@ class Job:
                 self._outcome = ("late", None)
                 break
             try:
-                kind, value = self._messages.get(
-                    timeout=max(0.0, min(until, self.deadline or until) - time.monotonic())
-                )
+                kind, value = self._conversation.answer(min(until, self.deadline or until) - time.monotonic())
             except Empty:
                 if time.monotonic() >= until:
                     return self._latest
@@ -244,7 +261,7 @@ class Job:
         if kind == "failed":
             raise JobError(value)
         if kind == "late":
-            raise JobError("this took too long and was stopped; try a smaller input")
+            raise JobError(LATE)
         if self._stopped:
             raise CancelledError("cancelled")
         raise self._death(value if kind == "fault" else "")

@@ -19,11 +19,11 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any
 
 from ..limits import SEARCH_MEMORY
-from .children import KILLED, NO_MEMORY, JobError, bound, receive, send, without_secrets
+from .children import KILLED, LATE, NO_MEMORY, Conversation, JobError, bound, receive, send, without_secrets
 
 BUSY = "too many searches are running; try again in a minute"
 
@@ -87,9 +87,10 @@ class Searcher:
         kind, value = child.ask(pattern, texts, deadline)
         if kind == "found":
             return memoryview(value).cast("q").tolist()
-        if kind != "failed":
-            self.close()
-        raise JobError(value)
+        if kind == "failed":
+            raise JobError(value)
+        self.close()
+        raise JobError(LATE if kind == "late" else KILLED)
 
 
 class _Child:
@@ -105,9 +106,8 @@ class _Child:
             start_new_session=True,
             env=without_secrets(os.environ),
         )
-        self._answers: SimpleQueue[tuple[str, Any]] = SimpleQueue()
+        self._conversation = Conversation(self._process)
         self._kept: OrderedDict[int, Sequence[str]] = OrderedDict()  # by id, which stays theirs while they are here
-        threading.Thread(target=self._listen, name="search answers", daemon=True).start()
 
     @property
     def ended(self) -> bool:
@@ -115,7 +115,7 @@ class _Child:
         return self._process.poll() is not None
 
     def ask(self, pattern: str, texts: Sequence[str], deadline: float) -> tuple[str, Any]:
-        """Return its answer, "found" or "failed" with a value; "late" or "gone" if it must be closed."""
+        """Return its answer, "found" or "failed" with a value; "late" or "gone" without one if it must be closed."""
         key, new = id(texts), id(texts) not in self._kept
         dropped: list[int] = []
         self._kept[key] = texts
@@ -123,23 +123,11 @@ class _Child:
         while len(self._kept) > MOST_KEPT:
             dropped.append(self._kept.popitem(last=False)[0])
         request = key, tuple(texts) if new else None, dropped, pattern, deadline
-        threading.Thread(target=self._send, args=(pickle.dumps(request),), daemon=True).start()
+        self._conversation.ask(pickle.dumps(request))
         try:
-            return self._answers.get(timeout=deadline)
+            return self._conversation.answer(deadline)
         except Empty:
-            return "late", "this took too long and was stopped; try a smaller input"
-
-    def _send(self, request: bytes) -> None:
-        with suppress(OSError, ValueError):
-            assert self._process.stdin is not None
-            send(self._process.stdin, request)
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        with suppress(OSError, ValueError, EOFError):
-            while True:
-                self._answers.put(pickle.loads(receive(self._process.stdout)))
-        self._answers.put(("gone", KILLED))
+            return "late", None
 
     def close(self) -> None:
         """Kill it. Returns when it is gone."""

@@ -15,7 +15,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -31,6 +30,7 @@ from starlette.routing import Route
 
 from hfposemb import __version__
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.lazy_attributes import lazy_attribute
 from hfposemb.text import one_line
 
 from ..failures import is_bug, said_of
@@ -77,7 +77,7 @@ class Described:
         }
         return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
 
-    @cached_property
+    @lazy_attribute
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
         schema = self.arguments.model_json_schema()
@@ -85,7 +85,7 @@ class Described:
             one.pop("title", None)
         return schema
 
-    @cached_property
+    @lazy_attribute
     def description(self) -> str:
         """What the tool does and returns."""
         return inspect.cleandoc(self.call.__doc__ or "")
@@ -151,7 +151,7 @@ class McpServer:
         server.call_tool(validate_input=False)(called)
         return server
 
-    @cached_property
+    @lazy_attribute
     def tools(self) -> list[types.Tool]:
         """The tools as clients see them."""
         hints = types.ToolAnnotations(readOnlyHint=True, idempotentHint=True, openWorldHint=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HfposembError, InputError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from ..numbers import percent, small_percent
 from ..progress import shown
 from ..tables.closed_forms import from_source
@@ -206,7 +206,7 @@ class _Scheme:
         fixed = "" if len(longer) == 2 else f"the table has only {table.shape[0]:,} rows"
         return cls(short, () if fixed else longer, "position", fixed, note)
 
-    @cached_property
+    @lazy_attribute
     def rows(self) -> NDArray[np.float64]:
         return np.asarray(self.table.rows(0, self.table.shape[0]), np.float64)
 
@@ -215,13 +215,13 @@ class _Scheme:
         count = len(self.rows) if count is None else count
         return f"{count:,} {self.reads}{'' if count == 1 else 's'}"
 
-    @cached_property
+    @lazy_attribute
     def typical(self) -> float:
         """The mean length of the finite rows."""
         lengths = np.linalg.norm(self.rows[self.table.finite], axis=1)
         return float(lengths.mean()) if len(lengths) else 0.0
 
-    @cached_property
+    @lazy_attribute
     def steps(self) -> NDArray[np.float64]:
         """The distances of neighbouring rows [n − 1]; NaN next to a row that is not finite."""
         with np.errstate(invalid="ignore"):

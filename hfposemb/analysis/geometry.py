@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from ..tables.encoding_base import unit_rows
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable, all_rows
@@ -172,12 +172,12 @@ class Spectrum(Tabular):
     width: int
     left_out: int
 
-    @cached_property
+    @lazy_attribute
     def ratio(self) -> NDArray[np.float64]:
         """The share of variance explained by each component."""
         return np.asarray(self.eigenvalues / self.eigenvalues.sum())
 
-    @cached_property
+    @lazy_attribute
     def cumulative(self) -> NDArray[np.float64]:
         """The share of variance explained by the first components together."""
         return np.cumsum(self.ratio)
@@ -189,14 +189,14 @@ class Spectrum(Tabular):
         # The cumulative sum may end an ulp short of 1.
         return int(np.searchsorted(self.cumulative, share - 1e-12)) + 1
 
-    @cached_property
+    @lazy_attribute
     def effective_rank(self) -> float:
         """The effective rank exp H(σ/Σσ), with σ the singular values of P̄ (Roy & Vetterli 2007)."""
         singular = np.sqrt(self.eigenvalues[self.eigenvalues > 0])
         share = singular / singular.sum()
         return float(np.exp(-(share * np.log(share)).sum()))
 
-    @cached_property
+    @lazy_attribute
     def participation_ratio(self) -> float:
         """(Σλ)² / Σλ²: the effective number of components that carry the variance."""
         return float(1.0 / (self.ratio**2).sum())

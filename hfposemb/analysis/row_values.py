@@ -6,7 +6,6 @@ Rows with NaN or Inf have no value, and zero rows have no cosine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from ..progress import Report
 from ..tables.table import EmbeddingTable, Vectors
 from .rows import finite_blocks, mean_row, norms
@@ -54,7 +54,7 @@ class Frame:
         """Return the numbers of the rows that have no value under the metric, in order."""
         return self._usable[metric == "cosine"][1]
 
-    @cached_property
+    @lazy_attribute
     def _usable(self) -> dict[bool, tuple[NDArray[np.bool_], Rows]]:
         masks = {True: self.lengths > 0, False: ~np.isnan(self.lengths)}
         for mask in masks.values():
@@ -72,16 +72,16 @@ class Frame:
                 self._terms[metric, dtype] = found.astype(dtype)
         return self._terms[metric, dtype]
 
-    @cached_property
+    @lazy_attribute
     def _terms(self) -> dict[tuple[Metric, np.dtype[np.floating]], Vectors]:
         return {}
 
-    @cached_property
+    @lazy_attribute
     def shift(self) -> float:
         """The length of the centre."""
         return 0.0 if self.centre is None else float(np.linalg.norm(self.centre))
 
-    @cached_property
+    @lazy_attribute
     def reach(self) -> tuple[float, float]:
         """The length of the shortest nonzero row, and an upper bound on that of the longest in any frame."""
         present = self.lengths[self.lengths > 0]
@@ -184,7 +184,7 @@ class Query:
     row: int | None
     note: str = ""
 
-    @cached_property
+    @lazy_attribute
     def length(self) -> float:
         """The length of the vector."""
         return float(np.sqrt(np.einsum("i,i->", self.vector, self.vector)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
+from ..lazy_attributes import lazy_attribute
 from .formats import StoredTensors
 from .limits import DEFAULT_LIMITS, Limits
 from .quantised_parts import FLOAT8, QuantisedParts, grouped
@@ -116,15 +116,15 @@ class Decoded:
         found.flags.writeable = False
         return found
 
-    @cached_property
+    @lazy_attribute
     def _groups(self) -> Mapping[str, Mapping[str, str]]:
         return grouped(self._stored_names)
 
-    @cached_property
+    @lazy_attribute
     def _stored_names(self) -> tuple[str, ...]:
         return tuple(self.stored.names())
 
-    @cached_property
+    @lazy_attribute
     def _names(self) -> tuple[str, ...]:
         if not self._groups:
             return self._stored_names

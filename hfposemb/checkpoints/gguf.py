@@ -11,11 +11,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
+from ..lazy_attributes import lazy_attribute
 from ..tables.table import Labels
 from ..tables.token_marks import TokenMarks
 from .file_ranges import FileRanges
@@ -56,7 +56,7 @@ class GgufCheckpoint:
         """Name in messages."""
         return self.files[0].name
 
-    @cached_property
+    @lazy_attribute
     def _split_of(self) -> Mapping[str, int]:
         return {name: place for place, header in enumerate(self.headers) for name in header.tensors}
 
@@ -121,7 +121,7 @@ class GgufCheckpoint:
         """The chat template of the head, "" if it has none."""
         return read_template(self.headers[0])
 
-    @cached_property
+    @lazy_attribute
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary of the head, ``None`` if it has no tokens."""
         return read_vocabulary(self.headers[0])

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
+from ..lazy_attributes import lazy_attribute
 from ..tables.sources import HubSource
 from ..transfers import Traffic
 from .deadline import one_read
@@ -196,7 +196,7 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self._tokenizer
 
-    @cached_property
+    @lazy_attribute
     def _tokenizer(self) -> Path | None:
         files, found = self.files, self.files.listing
         inside = next((one for one in tokenizer_folders(self.located.folder) if _holds(found, one)), "")

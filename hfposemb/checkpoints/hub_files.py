@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from ..cache import Cache, Entry, Key
 from ..errors import HubError, MissingFileError
+from ..lazy_attributes import lazy_attribute
 from ..logs import LOG
 from .deadline import Deadline
 from .http import Wire
@@ -44,7 +45,7 @@ class RepositoryFiles:
         assert self.wire.commit is not None
         return self.wire.commit
 
-    @cached_property
+    @lazy_attribute
     def listing(self) -> tuple[str, ...]:
         """Names of all files of the repository at this commit."""
         raw = self.fetch_once("file", "?listing", partial(_list_files, self.wire))

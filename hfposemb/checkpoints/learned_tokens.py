@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..lazy_attributes import lazy_attribute
 from .formats import StoredTensors
 from .safetensors import PLAIN, TensorInfo
 from .stated_roles import StatedRoles
@@ -53,7 +53,7 @@ class LearnedTokens:
         """Name in messages."""
         return self.stored.name
 
-    @cached_property
+    @lazy_attribute
     def _parts(self) -> dict[str, tuple[str, ...]]:
         """Stored tensors of each table."""
         names = _vectors(self.stored.names())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from ..lazy_attributes import lazy_attribute
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
 from .onnx_graph import Graph, Initialiser, read_graph, walk
@@ -53,7 +53,7 @@ class OnnxCheckpoint:
         """Name in messages."""
         return self.file.name
 
-    @cached_property
+    @lazy_attribute
     def _tensor_file(self) -> TensorFile:
         return TensorFile(self.file, self.limits)
 

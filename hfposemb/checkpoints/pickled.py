@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, Self
@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from ..cache import Cache, Entry, Key
 from ..errors import CheckpointError, one_line, require
+from ..lazy_attributes import lazy_attribute
 from .folder_layouts import other_ranks
 from .hub_access import LikelyTables, no_tables
 from .limits import DEFAULT_LIMITS, Limits
@@ -110,7 +111,7 @@ class PickledFile:
     _entries: dict[Key, Entry] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    @cached_property
+    @lazy_attribute
     def header(self) -> Header:
         """Header of the equivalent safetensors file."""
         key = self._key("header")
@@ -118,12 +119,12 @@ class PickledFile:
             self._converse(None)
         return self._parse(self._entries[key].bytes())
 
-    @cached_property
+    @lazy_attribute
     def aliases(self) -> Mapping[str, str]:
         """Names of tensors that share memory with another, listed tensor, mapped to its name."""
         return {name: kept[1:] for name, kept in self.header.metadata.items() if kept.startswith("=")}
 
-    @cached_property
+    @lazy_attribute
     def foreign(self) -> Mapping[str, TensorInfo]:
         """Tensors of types unknown to safetensors (quantised, without a device): listed, but not readable."""
         found = {}

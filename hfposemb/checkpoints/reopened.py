@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
+from ..lazy_attributes import lazy_attribute
 from ..tables.sources import HubSource
 from .hub_access import Access, Visitor
 from .safetensors import TensorInfo
@@ -109,7 +109,7 @@ class Reopened:
         """Repository, path and commit."""
         return str(self.source)
 
-    @cached_property
+    @lazy_attribute
     def opened(self) -> Repository:
         """The opened repository. Raises ``SourceError`` or a subclass."""
         return self.open(self.source, self.access)

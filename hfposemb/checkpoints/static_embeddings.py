@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..lazy_attributes import lazy_attribute
 from ..tables.scattered_rows import read_scattered
 from .decoded import Stored
 from .safetensors import TensorInfo
@@ -58,7 +59,7 @@ class StaticEmbeddings:
         """Name in messages."""
         return self.stored.name
 
-    @cached_property
+    @lazy_attribute
     def _table(self) -> str:
         return next(name for name in self.stored.names() if name in _TABLES)
 

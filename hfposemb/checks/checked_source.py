@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..checkpoints.limits import Limits
 from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
+from ..lazy_attributes import lazy_attribute
 from ..models.config_values import class_of, part_config
 from ..models.extraction import from_disk, from_repository
 from ..models.families import likely_tables
@@ -80,17 +81,17 @@ class CheckedSource:
         """Model type of the whole, "" if it is not stated."""
         return text_field(self.config, "model_type")
 
-    @cached_property
+    @lazy_attribute
     def text(self) -> Mapping[str, Any]:
         """Configuration of the text part."""
         return part_config(self.config, "text")
 
-    @cached_property
+    @lazy_attribute
     def names(self) -> frozenset[str]:
         """Names of all tensors."""
         return frozenset(self.tensors.names())
 
-    @cached_property
+    @lazy_attribute
     def infos(self) -> Mapping[str, TensorInfo]:
         """The tensors whose headers are read, by name; those of quantised layers as they are stored."""
         found: dict[str, TensorInfo] = {}

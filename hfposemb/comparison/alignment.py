@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import outlying, some_rows
 from ..analysis.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, over_surrogates
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
@@ -421,7 +422,7 @@ class _Pair:
         self.places = np.arange(len(left)) if places is None else places
         self.ranks: dict[str, RankedPair] = {}
 
-    @cached_property
+    @lazy_attribute
     def flips(self) -> tuple[SignFlips, SignFlips]:
         """The surrogates of the left and of the right table of positions."""
         left, right = (np.asarray(side.given, np.float64) for side in (self.left, self.right))

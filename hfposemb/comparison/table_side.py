@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..analysis.surrogates import Rows
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from .similarity_ranks import PAIR_ROWS, binned_ranks, cosine_blocks, mean_ranks
 
 NEIGHBOURS = 10
@@ -42,12 +42,12 @@ class TableSide:
     def __len__(self) -> int:
         return self.count
 
-    @cached_property
+    @lazy_attribute
     def count(self) -> int:
         """The number of rows."""
         return len(self.given)
 
-    @cached_property
+    @lazy_attribute
     def given(self) -> Given:
         """The rows as given [n, d]."""
         return self.rows() if callable(self.rows) else self.rows
@@ -62,7 +62,7 @@ class TableSide:
         found = np.asarray(self.given, np.float32)
         return found - self.mean.astype(np.float32) if centred else found
 
-    @cached_property
+    @lazy_attribute
     def mean(self) -> Rows:
         """The mean row [d]."""
         return np.asarray(self.given.mean(axis=0, dtype=np.float64))
@@ -72,43 +72,43 @@ class TableSide:
         dtype = np.float32 if single else np.float64
         return np.asarray(np.asarray(self.given[rows], dtype) - self.mean.astype(dtype))
 
-    @cached_property
+    @lazy_attribute
     def centred(self) -> TableSide:
         """The same rows minus their mean."""
         return TableSide(self.block(slice(None), single=self.surrogate), k=self.k, surrogate=self.surrogate)
 
-    @cached_property
+    @lazy_attribute
     def own(self) -> Rows:
         """The squared length of every centred row [n]."""
         blocks = (self.block(rows, single=self.surrogate) for rows in _slices(len(self)))
         return np.concatenate([np.einsum("ij,ij->i", block, block, dtype=np.float64) for block in blocks])
 
-    @cached_property
+    @lazy_attribute
     def length(self) -> float:
         """The Frobenius norm of the centred rows; 0 if all rows are equal up to rounding."""
         total = float(self.own.sum())
         return math.sqrt(total) if total > 1e-28 * len(self) * float(self.mean @ self.mean) else 0.0
 
-    @cached_property
+    @lazy_attribute
     def hsic(self) -> float:
         """HSIC₁ of the rows with themselves."""
         cross = cross_product(self, self, single=self.surrogate)
         return hsic(self, self, float(np.vdot(cross, cross)))
 
-    @cached_property
+    @lazy_attribute
     def cosines(self) -> NDArray[np.floating]:
         """The cosines of all pairs of rows [n, n]."""
         unit = directions(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
         return np.asarray(unit @ unit.T)
 
-    @cached_property
+    @lazy_attribute
     def ranks(self) -> Rows:
         """The centred ranks of the cosines of all pairs [n(n − 1)/2], ties at their mean rank."""
         values = self.cosines[np.triu(np.ones((len(self), len(self)), bool), 1)]
         ranks = binned_ranks(values) if self.surrogate else mean_ranks(values)
         return np.asarray(ranks - ranks.mean())
 
-    @cached_property
+    @lazy_attribute
     def nearest(self) -> NDArray[np.int64]:
         """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):
@@ -127,38 +127,38 @@ class SurrogateSide(TableSide):
     def __init__(self, rows: Given, *, k: int = NEIGHBOURS) -> None:
         super().__init__(rows, k=k, surrogate=True)
 
-    @cached_property
+    @lazy_attribute
     def around(self) -> NDArray[np.floating]:
         """The centred rows in float32 [n, d]."""
         return self.block(slice(None), single=True)
 
-    @cached_property
+    @lazy_attribute
     def gram(self) -> NDArray[np.floating]:
         """The inner products of the centred rows [n, n]."""
         return np.asarray(self.around @ self.around.T)
 
-    @cached_property
+    @lazy_attribute
     def hsic(self) -> float:
         # XXᵀ and XᵀX have the same sum of squares.
         """HSIC₁ of the rows with themselves."""
         squares = sum(float(np.vdot(self.gram[rows], self.gram[rows])) for rows in _slices(len(self), PAIR_ROWS))
         return hsic(self, self, squares)
 
-    @cached_property
+    @lazy_attribute
     def cosines(self) -> NDArray[np.floating]:
         """The cosines of all pairs of rows [n, n]."""
         mean = self.mean.astype(np.float32)
         along = self.around @ mean + np.float32(mean @ mean / 2)
         return _scaled(self.gram + along[:, None] + along, np.einsum("ij,ij->i", self.given, self.given))
 
-    @cached_property
+    @lazy_attribute
     def centred(self) -> TableSide:
         """The same rows minus their mean."""
         side = TableSide(self.around, k=self.k, surrogate=True)
         side.cosines = _scaled(self.gram.copy(), self.own)
         return side
 
-    @cached_property
+    @lazy_attribute
     def nearest(self) -> NDArray[np.int64]:
         """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
         if not 1 <= self.k < len(self):

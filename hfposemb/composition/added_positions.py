@@ -7,7 +7,6 @@ the model itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Rows, read_rows
 from ..analysis.rows import directed, norms
 from ..errors import InputError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from ..tables.closed_forms import sine_rows
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
@@ -87,19 +87,19 @@ class AddedPositions(Facts):
     positions: Single
     usable: NDArray[np.bool_]
 
-    @cached_property
+    @lazy_attribute
     def tokens(self) -> Single:
         """The tokens searched, as the model scales them [n, d]."""
         every = len(self.rows) == self.table.shape[0]
         found = np.asarray(all_rows(self.table) if every else read_rows(self.table, self.rows), np.float32)
         return found if self.factor == 1.0 else found * np.float32(self.factor)
 
-    @cached_property
+    @lazy_attribute
     def lengths(self) -> Single:
         """The norms of the tokens searched [n]."""
         return (norms(self.table)[self.rows] * self.factor).astype(np.float32)
 
-    @cached_property
+    @lazy_attribute
     def inner(self) -> Rows:
         """The positions averaged over: all but the first and the last, which differ from the rest in many tables."""
         places = np.flatnonzero(self.usable)

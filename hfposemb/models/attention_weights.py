@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints.decoded import refusal
 from ..errors import CheckpointError, MissingTableError
+from ..lazy_attributes import lazy_attribute
 from ..tables.attention import Attention, HeadMap, Norm
 from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, RelativeBias
 from ..tables.inputs import LayerNorm, RootMeanSquareNorm
@@ -108,7 +108,7 @@ class _Layer:
     rule: AttentionRule
     near: str
 
-    @cached_property
+    @lazy_attribute
     def heads(self) -> int:
         """Number of query heads according to the configuration."""
         found = self.opened.stated(_HEADS)

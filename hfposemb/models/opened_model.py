@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from ..checkpoints.chat_templates import TextReader
 from ..checkpoints.decoded import Decoded
 from ..checkpoints.safetensors import TensorInfo
 from ..errors import CheckpointError, InputError
+from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from ..tables.token_marks import TokenMarks
@@ -158,7 +159,7 @@ class Opened:
             self._parts[tower] = part_config(self.config, tower)
         return self._parts[tower]
 
-    @cached_property
+    @lazy_attribute
     def vocabularies(self) -> frozenset[int]:
         """Sizes of all vocabularies in the configuration."""
         return vocabularies(self.config)

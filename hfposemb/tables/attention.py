@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Literal, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
+from ..lazy_attributes import lazy_attribute
 from .encodings import Alibi, RelativeBias
 from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
 from .rotary import Rotary
@@ -252,7 +252,7 @@ class LogitSplit(Facts):
         for name in self.names:
             yield name, self.term(name)
 
-    @cached_property
+    @lazy_attribute
     def total(self) -> Floats:
         """Sum of all terms [heads, n, n]: the layer's own logits before mask and softmax."""
         logits: Floats = self.scale * (self.queries.sum(axis=0) @ self.keys.sum(axis=0).swapaxes(-1, -2))

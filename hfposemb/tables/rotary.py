@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..lazy_attributes import lazy_attribute
 from .encoding_base import Kind, Unit, WithRows, relative_matrix
 from .table import EmbeddingTable, Provenance, Vectors
 
@@ -148,7 +148,7 @@ class Rotary(WithRows):
         frequencies = self.inv_freq if self.by_length is None else self.by_length.frequencies(count)
         return replace(self, inv_freq=frequencies, length=count, trained_length=self.trained_length or self.length)
 
-    @cached_property
+    @lazy_attribute
     def table(self) -> EmbeddingTable:
         """Cosines and sines [length, 2 · pairs] in the model's layout, computed on access.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..comparison.matched_rows import by_text
+from ..lazy_attributes import lazy_attribute
 from ..tables.table import EmbeddingTable
 
 Rows = NDArray[np.int64]
@@ -25,7 +25,7 @@ class LinkedRows:
 
     numbers: tuple[Rows, ...]
 
-    @cached_property
+    @lazy_attribute
     def count(self) -> int:
         """Number of different numbers, all below it."""
         return max((int(one.max()) + 1 for one in self.numbers if len(one)), default=0)

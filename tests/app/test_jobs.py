@@ -239,10 +239,8 @@ def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
 
 def test_the_child_that_searches_keeps_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts are sent once, and again to the child that replaces one that was killed, or after many others."""
-    searcher, sent = searching.Searcher(), []
-    monkeypatch.setattr(
-        searching, "send", lambda pipe, content: (sent.append(len(content)), children.send(pipe, content))
-    )
+    searcher, sent, send = searching.Searcher(), [], children.send
+    monkeypatch.setattr(children, "send", lambda pipe, content: (sent.append(len(content)), send(pipe, content)))
     many = tuple(f"word {row}" for row in range(5_000))
     try:
         assert searcher.search("D 49+$", many, deadline=60) == [49, 499, 4999]
