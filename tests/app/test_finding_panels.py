@@ -48,18 +48,18 @@ def test_odd_tokens_of_a_source_without_any_take_no_room() -> None:
 
 def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(odd_app, "SEARCHED", 1000)
-    session = open_session("sample:bert")
+    session = open_session("sample:minilm")
     source = session.open(session.first)[0]
     (panel,) = odd_panels(session, source)
-    assert panel.message.endswith("hfposemb odd sample:bert")
+    assert panel.message.endswith("hfposemb odd sample:minilm")
     assert panel.actions == (odd_app.LOOK,)
     assert not panel.lists
 
     async def search() -> list[float]:
-        steps = odd_app.look(session, Visitor("one"), "part", [["sample:bert", "id"]])
+        steps = odd_app.look(session, Visitor("one"), "part", [["sample:minilm", "id"]])
         return [step.share async for step in steps]
 
-    assert asyncio.run(search())  # how far it is, which a fast child is asked only before its first report
+    assert max(asyncio.run(search())) > 0
     (panel,) = odd_panels(session, source)
     assert panel.lists == _unbounded(monkeypatch, source)
 

@@ -29,6 +29,15 @@ def decaying(rows: int, width: int, *, seed: int = 0) -> Rows:
     return out + random.standard_normal(width).astype(np.float32) * 0.05
 
 
+def clustered(rows: int, width: int, *, seed: int = 0, centres: int = 200) -> Rows:
+    """Return rows about some centres, with a spectrum that is flat: few of their directions are worth searching."""
+    random = np.random.default_rng(seed)
+    middles = random.standard_normal((centres, width), dtype=np.float32)
+    found = random.standard_normal((rows, width), dtype=np.float32)
+    found += middles[random.integers(centres, size=rows)]
+    return found
+
+
 def as_table(rows: Rows) -> EmbeddingTable:
     """Return rows as a table that knows nothing of them yet."""
     from hfposemb.tables.table import Provenance, table_of

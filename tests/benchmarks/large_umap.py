@@ -6,24 +6,12 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
-
-from .computing import Rows, as_table, decaying
+from .computing import as_table, clustered, decaying
 from .cost import Row, count, here, in_turns, ratio
 
 LARGE = 17
-CENTRES = 200
 WHOLE, FIRST = 150, 10
 """Seconds that 262,144 tokens may take as a whole, and to their first layout."""
-
-
-def clustered(rows: int, width: int) -> Rows:
-    """Return rows about some centres, with a spectrum that is flat: few of their directions are worth searching."""
-    random = np.random.default_rng(0)
-    centres = random.standard_normal((CENTRES, width), dtype=np.float32)
-    found = random.standard_normal((rows, width), dtype=np.float32)
-    found += centres[random.integers(CENTRES, size=rows)]
-    return found
 
 
 def large_umap_rows() -> Iterator[Row]:

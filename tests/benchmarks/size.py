@@ -27,6 +27,7 @@ from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import drawn, open_tab
 from tests.support.serving import Visitor, serving
 
+from .computing import clustered
 from .cost import ROOT, Row, count, environment
 
 if TYPE_CHECKING:
@@ -231,9 +232,7 @@ def write_model(folder: Path, one: Vocabulary, *, seed: int = 0) -> None:
 
     folder.mkdir(parents=True)
     random, sign = np.random.default_rng(seed), "Ġ" if one is GPT2 else "▁"
-    centres = 0.05 * random.standard_normal((200, one.width), dtype=np.float32)
-    vectors = 0.05 * random.standard_normal((one.rows, one.width), dtype=np.float32)
-    vectors += centres[random.integers(200, size=one.rows)]
+    vectors = 0.05 * clustered(one.rows, one.width, seed=seed)
     stored = torch.from_numpy(vectors).to(getattr(torch, one.dtype))
     if one is GPT2:
         positions = torch.from_numpy(random.standard_normal((1024, one.width), dtype=np.float32))
