@@ -15,7 +15,7 @@ from ..comparison.metrics import MEASURES, SECTIONS
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
 from ..numbers import number, percent, small_percent
-from ..text import display
+from ..text import display, sentence_case
 
 if TYPE_CHECKING:
     from ..comparison.alignment import Alignment
@@ -178,7 +178,7 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(_sentence([str(pair)]), width=600)}</li>" for pair in comparison.missing)
+    missing = "".join(f"<li>{text(sentence_case(str(pair)), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
 
@@ -190,19 +190,13 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
         shared += f", {pair.shared:,} shared, {percent(pair.coverage)} of the smaller vocabulary"
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
     rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
-    notes = f'<p class="about">{text(_sentence(pair.notes), width=600)}</p>' if pair.notes else ""
+    notes = f'<p class="about">{text(sentence_case("; ".join(pair.notes)), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
         f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3><p>{verdict(pair)}</p>'
         f'<p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
-
-
-def _sentence(notes: Sequence[str]) -> str:
-    """Join notes, the first of which begins with a capital."""
-    said = "; ".join(notes)
-    return f"{said[:1].upper()}{said[1:]}"
 
 
 def verdict(pair: Alignment) -> str:
