@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.server.temporary_folder import own_folder
+
 from .chromium import find
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -103,11 +105,17 @@ def serve() -> Iterator[Callable[..., str]]:
 
 
 def built(sources: tuple[str, ...]) -> tuple[gr.Blocks, dict[str, Any]]:
-    """Build the app on some sources; return it and the options that its command starts it with."""
+    """Build the app on some sources; return it and the options that its command starts it with.
+
+    Its files stay when it closes: they are named after their content, so another app of this process may serve them.
+    """
     import app
     from app.components import theme
 
-    return app.build(sources=sources), {"theme": theme.theme(), "css": theme.css()}
+    own_folder()  # not the one that the tests running next to these share
+    blocks = app.build(sources=sources)
+    blocks.delete_cache = None
+    return blocks, {"theme": theme.theme(), "css": theme.css()}
 
 
 @pytest.fixture(scope="package")
