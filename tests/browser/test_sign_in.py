@@ -53,6 +53,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("space")
     with FakeProvider({"ada": ADA, "ben": BEN}) as provider:
         own = {"HF_TOKEN": OWNER, "HFPOSEMB_CACHE": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+        own["GRADIO_TEMP_DIR"] = ""  # its own folder, in its own ``TMPDIR``, not that of the apps in this process
         (folder / "tmp").mkdir()
         with serving(folder, **provider.environment, **own) as served:
             yield served
