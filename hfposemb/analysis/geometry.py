@@ -400,6 +400,9 @@ def difference_by_place(encoding: PositionEncoding, distance: int, *, length: in
     return float(known.max() - known.min())
 
 
+_anisotropies: WeakKeyDictionary[EmbeddingTable, float] = WeakKeyDictionary()
+
+
 def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
     """Return the mean cosine of two different rows: (‖Σ û‖² − n) / (n(n − 1)), with û the unit rows.
 
@@ -415,11 +418,13 @@ def anisotropy(value: EmbeddingTable | PositionEncoding) -> float:
         0.577
     """
     table = table_in(value)
-    rows = table.shape[0] - len(frame_of(table, "cosine").absent("cosine"))
-    if rows < 2:
-        raise InputError(f"{table.name} has {rows} finite nonzero rows; a cosine needs 2")
-    total = unit_sums[table]
-    return float((total @ total - rows) / (rows * (rows - 1)))
+    if table not in _anisotropies:
+        rows = table.shape[0] - len(frame_of(table, "cosine").absent("cosine"))
+        if rows < 2:
+            raise InputError(f"{table.name} has {rows} finite nonzero rows; a cosine needs 2")
+        total = unit_sums[table]
+        _anisotropies[table] = float((total @ total - rows) / (rows * (rows - 1)))
+    return _anisotropies[table]
 
 
 def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128, single: bool = False) -> float:

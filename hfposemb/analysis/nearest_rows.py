@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from ..tables.tabular import Columns, Tabular
 from .anisotropy import anisotropy_notes, mean_cosine
 from .row_values import Floats, Frame, Metric, Progress, Query, Rows, frame_of, pair_values, usable
 from .score_bounds import Scores
-
-if TYPE_CHECKING:
-    pass
 
 GROUPED = 64
 """Maximum group size when bounding the k-th largest score: only the maximum of each group is examined."""
@@ -310,12 +307,13 @@ class _Search:
         reach = scores >= floor - slack if isinstance(slack, float) else scores + slack >= floor
         picks = np.flatnonzero(reach if floor > -np.inf else scores > -np.inf)
         lengths = self.frame.lengths[start + picks]
-        fresh = self.asked.values(vectors[picks], self.metric, self.frame, lengths)
-        rows, values = np.append(self.rows, start + picks), np.append(self.values, fresh)
+        values, rows = self.asked.values(vectors[picks], self.metric, self.frame, lengths), start + picks
+        least = scores[picks] - (slack if isinstance(slack, float) else slack[picks])
+        if len(self.rows):
+            rows, values = np.append(self.rows, rows), np.append(self.values, values)
+            least = np.append(self.least, least)
         best = _order(values, rows, self.metric)[: self.k]
-        self.rows, self.values = rows[best], values[best]
-        bounds = scores[picks] - (slack if isinstance(slack, float) else slack[picks])
-        self.least = np.append(self.least, bounds)[best]
+        self.rows, self.values, self.least = rows[best], values[best], least[best]
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,7 +145,7 @@ def values_of(left: Floats, right: Floats, metric: Metric, lengths: Floats) -> F
 
     Args:
         left: First rows of the pairs [m, width].
-        right: Second rows of the pairs [m, width].
+        right: Second rows of the pairs [m, width], or one row [1, width] for all of them.
         metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
         lengths: Product of the two rows' lengths for each pair [m]; used for cosines only.
     """
@@ -195,5 +195,5 @@ class Query:
         for start in range(0, len(vectors), step):
             block = frame.seen(vectors[start : start + step])
             scale = lengths[start : start + step] * self.length
-            out[start : start + step] = values_of(block, np.broadcast_to(self.vector, block.shape), metric, scale)
+            out[start : start + step] = values_of(block, self.vector[None], metric, scale)
         return out
