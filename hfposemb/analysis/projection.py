@@ -18,6 +18,7 @@ from ..tables.html_repr import card
 from ..tables.table import EmbeddingTable, all_rows
 from ..tables.tabular import Columns, Tabular
 from .compiled_umap import compiled_umap, require_umap
+from .eigenvectors import leading_eigenvectors
 from .geometry import scatter
 from .nearest_rows import all_neighbours
 from .projection_quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
@@ -242,9 +243,6 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
         dims: Number of components.
         progress: Callback for the share done, 0 to 1, and the stage.
     """
-    import scipy.linalg
-    from threadpoolctl import threadpool_limits
-
     single = table.shape[0] > DOUBLE_ROWS
     found = scatter(table, single=single, progress=progress)
     rows, ratio = np.flatnonzero(table.finite), np.zeros(dims)
@@ -252,13 +250,7 @@ def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -
     side = len(found.matrix)
     count = min(dims, side)
     total = found.total
-    # One thread: scipy's BLAS has its own thread pool, whose idle threads would slow down numpy's before and after.
-    with threadpool_limits(1):
-        # The matrix is symmetric; its transpose has the memory order that LAPACK can overwrite without a copy.
-        eigenvalues, vectors = scipy.linalg.eigh(
-            found.matrix.T, subset_by_index=(side - count, side - 1), overwrite_a=True
-        )
-    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    eigenvalues, vectors = leading_eigenvectors(found.matrix, count)
     real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
     count = int(real.sum()) if total else 0
     if count == 0:

@@ -265,7 +265,7 @@ def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) 
 
 def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
     """Return the k nearest points of each given point in the projection [points, k]."""
-    if picture.shape[1] > TREE_DIMS:
+    if picture.shape[1] > TREE_DIMS or len(picture) * len(points) <= CELLS:
         best = np.full((len(points), k), np.inf), np.zeros((len(points), k), np.int64)
         for away, places in _distances(picture, points):
             best = _merged(best, (away, places))
@@ -281,16 +281,26 @@ def _near(picture: NDArray[np.floating], points: Places, k: int) -> Places:
 
 def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[NDArray[np.float64], Places]]:
     """Yield (squared distances [points, m], indices [m]) block by block; the distance of a point to itself is Inf."""
-    from scipy.spatial.distance import cdist
-
     here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
-    own, few = _squares(here)[:, None], picture.shape[1] <= TREE_DIMS
     for start in range(0, len(picture), step):
         block = np.asarray(picture[start : start + step], np.float64)
-        away = cdist(here, block, "sqeuclidean") if few else own + _squares(block) - 2 * (here @ block.T)
+        away = _squared_distances(here, block, imported=len(picture) > step)
         mine = np.flatnonzero((points >= start) & (points < start + step))
         away[mine, points[mine] - start] = np.inf
         yield away, np.arange(start, start + len(block))
+
+
+def _squared_distances(
+    left: NDArray[np.floating], right: NDArray[np.floating], *, imported: bool
+) -> NDArray[np.float64]:
+    """Return the squared distance of every two points [m, n]; ``imported`` by scipy, which is not worth it for few."""
+    if left.shape[1] > TREE_DIMS:
+        return np.asarray(_squares(left)[:, None] + _squares(right) - 2 * (left @ right.T))
+    if imported:
+        from scipy.spatial.distance import cdist
+
+        return np.asarray(cdist(left, right, "sqeuclidean"))
+    return np.asarray(sum(np.square(mine[:, None] - others) for mine, others in zip(left.T, right.T, strict=True)))
 
 
 def _squares(vectors: NDArray[np.floating]) -> NDArray[np.floating]:

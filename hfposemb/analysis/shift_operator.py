@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Facts
+from .eigenvectors import SOLVED_WHOLE, leading_eigenvectors
 from .rows import outlying
 from .surrogates import finite_rows
 
@@ -147,17 +148,15 @@ def leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
 
 def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the largest eigenvalues of a symmetric matrix in descending order, with their eigenvectors as columns."""
-    import scipy.linalg
-    from scipy.sparse.linalg import ArpackError, eigsh
-
     side = len(matrix)
-    if side >= FEW * count and np.trace(matrix) > 0:
+    if side > SOLVED_WHOLE and side >= FEW * count and np.trace(matrix) > 0:
+        from scipy.sparse.linalg import ArpackError, eigsh
+
         with suppress(ArpackError):  # no convergence: use the dense solver
             values, vectors = eigsh(matrix, count, v0=np.ones(side))
             order = np.argsort(-values, kind="stable")
             return values[order], vectors[:, order]
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(max(side - count, 0), side - 1))
-    return values[::-1], vectors[:, ::-1]
+    return leading_eigenvectors(matrix, count)
 
 
 def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
