@@ -6,6 +6,8 @@ No setting of Gradio turns these off, which take half the time of ``import gradi
   the one that is installed, for authors of components. It also renders a template for the docstring of every event.
 - It imports pandas to hash cached values, and the MCP SDK for a server of its own.
 
+Before each event it imports ``matplotlib.pyplot``, to draw on no screen, which takes a third of a second of the first.
+
 All of it still works where it is used later: stubs are written for later classes, and packages imported on first use.
 """
 
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -41,6 +44,24 @@ def import_gradio() -> None:
     finally:
         sys.meta_path.remove(finder)
         finder.restore()
+
+
+def keep_from_pyplot() -> None:
+    """Let Gradio set the backend of ``matplotlib.pyplot`` for an event only if that is imported: the app draws without.
+
+    Gradio must be imported.
+    """
+    utils: Any = import_module("gradio.utils")
+    own = utils.MatplotlibBackendMananger
+    if own.__module__ == __name__:
+        return
+
+    @contextmanager
+    def backend() -> Iterator[None]:
+        with own() if "matplotlib.pyplot" in sys.modules else nullcontext():
+            yield
+
+    utils.MatplotlibBackendMananger = backend
 
 
 class _Finder:

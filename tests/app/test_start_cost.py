@@ -52,3 +52,34 @@ def test_packages_that_gradio_need_not_have_yet_are_imported_where_it_uses_them(
     pytest.importorskip("mcp")
     printed = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == ["[]", "Triggered when the Button is clicked", "True", "True"]
+
+
+LAUNCHED = """
+import sys
+from hfposemb.app import launch
+from hfposemb.app.server.gradio_import import import_gradio
+import_gradio()
+from gradio.routes import App
+made, make = [], App.create_app
+App.create_app = staticmethod(lambda *args, **options: made.append(args) or make(*args, **options))
+blocks = launch(("sample:bert",), warm=False, quiet=True, prevent_thread_lock=True)
+from gradio_client import Client
+client = Client(blocks.local_url, verbose=False)
+client.predict(source="sample:bert", api_name="/info")
+late = ("matplotlib.pyplot", "scipy", "sklearn", "torch", "transformers")
+print(len(made), blocks.app is blocks.server_app, [name for name in late if name in sys.modules])
+
+import matplotlib.pyplot
+from gradio.utils import MatplotlibBackendMananger
+matplotlib.use("svg")
+with MatplotlibBackendMananger():
+    print(matplotlib.get_backend())
+print(matplotlib.get_backend())
+"""
+
+
+def test_the_app_starts_one_server_and_imports_no_package_that_its_first_page_needs_not() -> None:
+    """Gradio still sets the backend of matplotlib where that is imported."""
+    pytest.importorskip("matplotlib")
+    printed = subprocess.run([sys.executable, "-c", LAUNCHED], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == ["1 True []", "agg", "svg"]
