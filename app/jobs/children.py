@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hfposemb.tables.embeddings import Embeddings
 
 Report = Callable[[float, str], None]
+"""Called by the work with the fraction done, 0 to 1, and a description of the current step."""
 
 
 class Reporter:
@@ -67,8 +68,6 @@ class Reporter:
         """Send an unfinished result."""
         self._answer("draft", value)
 
-
-"""Called by the work with the fraction done, 0 to 1, and a description of the current step."""
 
 WARM_AFTER = 10.0
 """Seconds after the start until UMAP is compiled, so that the first page is not slowed down."""
