@@ -128,6 +128,7 @@ def _opened(browser: Browser, folder: Path, one: Vocabulary, variables: dict[str
         words = [_word(page, word) for word in WORDS]
         page.get_by_label("Regex").check()  # which searches for the last word
         page.locator(".panel[data-key=matches]").wait_for()
+        drawn(page)
         patterns = [_word(page, pattern, panel="matches") for pattern in PATTERNS]
         memory = (process.memory_info().rss - before) / 1e6
         page.close()

@@ -19,7 +19,8 @@ PATIENCE = 600  # polls
 _SEEN = """
   const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
   const waiting = document.querySelector('.pending [data-drawing]') !== null;
-  const drawn = seen.length > 0 && !waiting && seen.every((node) => node.dataset.state === 'drawn');
+  const ready = (node) => node.dataset.state === 'drawn' && !node.querySelector('[data-outdated]');
+  const drawn = seen.length > 0 && !waiting && seen.every(ready);
 """
 
 

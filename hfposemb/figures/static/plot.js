@@ -152,6 +152,7 @@ export class Plot {
     if (this.#kinds !== kinds) this.#listen();
     this.#kinds = kinds;
     this.drawn = size;
+    delete this.box.dataset.outdated;
     this.#place();
     this.panel.settle();
   }
@@ -223,6 +224,7 @@ export class Plot {
   #redrawLater() {
     clearTimeout(this.#later);
     if (!this.drawn || this.#cost < HEAVY) return this.redraw();
+    this.box.dataset.outdated = ""; // tests and people who script the page wait for the end of it
     this.#later = setTimeout(() => this.redraw(), Math.min(this.#cost, LONGEST_WAIT));
   }
 
