@@ -134,7 +134,15 @@ def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> g
     }
     if height is not None:
         base["height"] = height
-    return go.Figure(list(traces), {**base, **layout})
+    # plotly copies what it is created with, texts one by one, but not what a trace is given later.
+    drawn = list(traces)
+    texts = {at: trace.text for at, trace in enumerate(drawn) if isinstance(getattr(trace, "text", None), np.ndarray)}
+    for at in texts:
+        drawn[at].text = texts[at][:0]
+    figure = go.Figure(drawn, {**base, **layout})
+    for at, text in texts.items():
+        figure.data[at].text = text
+    return figure
 
 
 def legend_row() -> dict[str, Any]:
