@@ -75,8 +75,9 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
             for rows, vectors in finite_blocks(table):
                 found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
                 with np.errstate(over="ignore", invalid="ignore"):
-                    # Summed in the same pass, since reading and widening a large table again takes seconds.
-                    total += (1 / np.where(lengths > 0, lengths, np.inf)) @ vectors
+                    # Summed in the same pass, since reading and widening a large table again takes seconds; and not by
+                    # a product, which would wait for those of other threads at every block.
+                    total += np.einsum("i,ij->j", 1 / np.where(lengths > 0, lengths, np.inf), vectors)
             found.flags.writeable = False
             _norms[table], unit_sums[table] = found, total
         return _norms[table]
