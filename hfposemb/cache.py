@@ -275,13 +275,21 @@ class Cache:
             if seen.puts < seen.entries // _SHARE and seen.size + _SHARE * seen.added <= self.limit:
                 _seen[self.folder] = seen
                 return
-        files = []
+        entries = size = 0  # nothing is kept of an entry unless some have to go
         for found in self._walk():
             if not found.partial:
-                files.append(found)
+                entries, size = entries + 1, size + found.status.st_size
             elif found.status.st_mtime < time.time() - STALE_SECONDS:
                 _remove(found)
-        files.sort(key=lambda found: found.status.st_atime_ns)
+        if size > self.limit:
+            entries, size = self._evict(keep)
+        _seen[self.folder] = _Seen(entries, size)
+
+    def _evict(self, keep: Path) -> tuple[int, int]:
+        """Remove the least recently used entries beyond the limit; return their number and the bytes that are left."""
+        files = sorted(
+            (found for found in self._walk() if not found.partial), key=lambda found: found.status.st_atime_ns
+        )
         size = sum(found.status.st_size for found in files)
         for found in files:
             if size <= self.limit:
@@ -289,7 +297,7 @@ class Cache:
             if found.path != str(keep):
                 _remove(found)
                 size -= found.status.st_size
-        _seen[self.folder] = _Seen(len(files), size)
+        return len(files), size
 
 
 class Writer:

@@ -30,6 +30,7 @@ _THREADS = (
     "NUMBA_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+_ARENAS = "MALLOC_ARENA_MAX"  # of glibc, which would keep memory apart for each of the threads that mostly wait
 _IDLE_SECONDS = 300
 
 Work: TypeAlias = Callable[[Any], Any]
@@ -177,7 +178,7 @@ def _executor(settings: Mapping[str, str]) -> Any:
         timeout=_IDLE_SECONDS,
         initializer=_begin,
         initargs=(os.getpid(), {name: value for name, value in settings.items() if name}),
-        env=dict.fromkeys(_THREADS, "1"),
+        env={**dict.fromkeys(_THREADS, "1"), _ARENAS: os.environ.get(_ARENAS, "2")},
     )
 
 
