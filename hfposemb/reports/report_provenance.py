@@ -75,4 +75,6 @@ def _origin(page: Page, place: int, role: str, table: EmbeddingTable) -> str:
         f"<code>{table.digest}</code>",
     )
     name = f'<th scope="row">{html_tables.disc(place)}{html.escape(page.names[place])}</th>'
-    return f"<tr>{name}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    short = ' class="unbroken"'  # the role and the size
+    rest = "".join(f"<td{short if at < 2 else ''}>{cell}</td>" for at, cell in enumerate(cells))
+    return f"<tr>{name}{rest}</tr>"
