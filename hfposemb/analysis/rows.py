@@ -72,15 +72,31 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
     with _norms_lock:
         if table not in _norms:
             found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
-            for rows, vectors in finite_blocks(table):
-                found[rows] = lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+            # The length of a row of up to 32 bits says whether it is finite, which would take another pass to find.
+            known = table.dtype.itemsize <= 4
+            for rows, vectors in _every_block(table) if known else finite_blocks(table):
                 with np.errstate(over="ignore", invalid="ignore"):
+                    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+                    if known and not (finite := np.isfinite(lengths)).all():
+                        rows, vectors, lengths = rows[finite], vectors[finite], lengths[finite]
+                    found[rows] = lengths
                     # Summed in the same pass, since reading and widening a large table again takes seconds; and not by
                     # a product, which would wait for those of other threads at every block.
                     total += np.einsum("i,ij->j", 1 / np.where(lengths > 0, lengths, np.inf), vectors)
             found.flags.writeable = False
+            if known:
+                vars(table).setdefault("finite", np.isfinite(found))
             _norms[table], unit_sums[table] = found, total
         return _norms[table]
+
+
+def _every_block(table: EmbeddingTable) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield all rows in blocks, as ``finite_blocks`` yields the finite ones."""
+    step = max(1, BLOCK_BYTES // (8 * table.shape[1]))
+    for first, vectors in walk(table):
+        for start in range(0, len(vectors), step):
+            block = np.asarray(vectors[start : start + step], np.float64)
+            yield first + start + np.arange(len(block)), block
 
 
 def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
