@@ -4,7 +4,7 @@ No setting of Gradio turns these off, which take half the time of ``import gradi
 
 - For each of its 80 components Gradio parses the component's source twice, renders a ``.pyi`` file and compares it with
   the one that is installed, for authors of components. It also renders a template for the docstring of every event.
-- It imports pandas to hash cached values, and the MCP SDK for a server of its own.
+- It imports pandas to hash cached values, the MCP SDK for a server of its own, and IPython for a magic.
 
 Before each event it imports ``matplotlib.pyplot``, to draw on no screen, which takes a third of a second of the first.
 
@@ -196,6 +196,7 @@ def _find_tools(module: ModuleType) -> None:
 
 WITHOUT: dict[str, tuple[str, Callable[[ModuleType], None]]] = {
     "gradio.caching": ("pandas", _as_it_is),
+    "gradio.ipython_ext": ("IPython", _as_it_is),  # a magic of notebooks, where IPython is imported already
     "gradio.mcp": ("mcp", _find_tools),
 }
 """By module: the package that it is loaded without, and what is done afterwards so that it finds the package."""

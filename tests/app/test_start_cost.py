@@ -34,7 +34,7 @@ import sys
 from hfposemb.app.server.gradio_import import import_gradio
 import_gradio()
 import gradio
-print([name for name in ("pandas", "mcp") if name in sys.modules])
+print([name for name in ("pandas", "mcp", "IPython") if name in sys.modules])
 print(gradio.Button.click.__doc__.partition(".")[0].strip())
 import pandas
 from gradio.caching import pd
