@@ -275,21 +275,26 @@ class Cache:
             if seen.puts < seen.entries // _SHARE and seen.size + _SHARE * seen.added <= self.limit:
                 _seen[self.folder] = seen
                 return
-        entries = size = 0  # nothing is kept of an entry unless some have to go
-        for found in self._walk():
-            if not found.partial:
+        entries = size = 0
+        full = seen is not None and seen.size + seen.added > self.limit
+        if not full:
+            for found in self._entries():  # nothing is kept of an entry unless some have to go
                 entries, size = entries + 1, size + found.status.st_size
-            elif found.status.st_mtime < time.time() - STALE_SECONDS:
-                _remove(found)
-        if size > self.limit:
+        if full or size > self.limit:
             entries, size = self._evict(keep)
         _seen[self.folder] = _Seen(entries, size)
 
+    def _entries(self) -> Iterator[_Found]:
+        """Yield the entries, and remove files left by dead processes."""
+        for found in self._walk():
+            if not found.partial:
+                yield found
+            elif found.status.st_mtime < time.time() - STALE_SECONDS:
+                _remove(found)
+
     def _evict(self, keep: Path) -> tuple[int, int]:
         """Remove the least recently used entries beyond the limit; return their number and the bytes that are left."""
-        files = sorted(
-            (found for found in self._walk() if not found.partial), key=lambda found: found.status.st_atime_ns
-        )
+        files = sorted(self._entries(), key=lambda found: found.status.st_atime_ns)
         size = sum(found.status.st_size for found in files)
         for found in files:
             if size <= self.limit:
