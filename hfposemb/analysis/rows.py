@@ -54,16 +54,23 @@ def finite_blocks(
         rows: Maximum number of rows per block.
         least: Minimum number of rows per block.
     """
+    finite = table.finite
+    for first, block in _blocks(table, rows=rows, least=least):
+        keep = finite[first : first + len(block)]
+        if keep.any():
+            found = block if keep.all() else block[keep]
+            yield first + np.flatnonzero(keep), found if single else np.asarray(found, np.float64)
+
+
+def _blocks(
+    table: EmbeddingTable, *, rows: int | None = None, least: int = 1
+) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    """Yield all rows in blocks of (first row, vectors [m, width]), as ``finite_blocks`` yields the finite ones."""
     step = max(least, BLOCK_BYTES // (8 * table.shape[1]))
     step = step if rows is None else min(step, rows)
-    finite = table.finite
     for first, vectors in walk(table, least=least):
         for start in range(0, len(vectors), step):
-            block = vectors[start : start + step]
-            keep = finite[first + start : first + start + len(block)]
-            if keep.any():
-                found = block if keep.all() else block[keep]
-                yield first + start + np.flatnonzero(keep), found if single else np.asarray(found, np.float64)
+            yield first + start, vectors[start : start + step]
 
 
 def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
@@ -73,30 +80,23 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
         if table not in _norms:
             found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
             # The length of a row of up to 32 bits says whether it is finite, which would take another pass to find.
-            known = table.dtype.itemsize <= 4
-            for rows, vectors in _every_block(table) if known else finite_blocks(table):
+            known = table.finite if table.dtype.itemsize > 4 else None
+            for first, block in _blocks(table):
+                vectors = np.asarray(block, np.float64)
                 with np.errstate(over="ignore", invalid="ignore"):
                     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-                    if known and not (finite := np.isfinite(lengths)).all():
-                        rows, vectors, lengths = rows[finite], vectors[finite], lengths[finite]
-                    found[rows] = lengths
+                    keep = np.isfinite(lengths) if known is None else known[first : first + len(block)]
+                    if not keep.all():
+                        vectors, lengths = vectors[keep], lengths[keep]
+                    found[first : first + len(block)][keep] = lengths
                     # Summed in the same pass, since reading and widening a large table again takes seconds; and not by
                     # a product, which would wait for those of other threads at every block.
                     total += np.einsum("i,ij->j", 1 / np.where(lengths > 0, lengths, np.inf), vectors)
             found.flags.writeable = False
-            if known:
+            if known is None:
                 vars(table).setdefault("finite", np.isfinite(found))
             _norms[table], unit_sums[table] = found, total
         return _norms[table]
-
-
-def _every_block(table: EmbeddingTable) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Yield all rows in blocks, as ``finite_blocks`` yields the finite ones."""
-    step = max(1, BLOCK_BYTES // (8 * table.shape[1]))
-    for first, vectors in walk(table):
-        for start in range(0, len(vectors), step):
-            block = np.asarray(vectors[start : start + step], np.float64)
-            yield first + start + np.arange(len(block)), block
 
 
 def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:

@@ -455,6 +455,19 @@ def test_ends_noise_and_short_tables_are_no_break(row: int) -> None:
         deepest_fall(from_arrays(position=rows[:12]).position)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_and_finite_rows_agree_whichever_is_read_first(dtype: type[np.floating]) -> None:
+    rows = np.random.default_rng(0).standard_normal((40, 8)).astype(dtype)
+    rows[3, 2], rows[5, 0], rows[7] = np.nan, np.inf, 0
+    rows[5, 1], rows[9] = -np.inf, np.finfo(np.float32).max  # a sum that is NaN, and one beyond float32
+    first, second = (from_arrays(token=rows).token for _ in range(2))
+    assert (~first.finite).nonzero()[0].tolist() == [3, 5]
+    np.testing.assert_array_equal(norms(first), norms(second))
+    np.testing.assert_array_equal(first.finite, second.finite)
+    assert np.isnan(norms(first)).nonzero()[0].tolist() == [3, 5]
+    assert norms(first)[9] == pytest.approx(np.sqrt(8) * np.finfo(np.float32).max)
+
+
 def test_rows_left_out_change_no_distance() -> None:
     table = from_arrays(position=_curve()).position.table
     assert table is not None
