@@ -284,19 +284,17 @@ def _distances(picture: NDArray[np.floating], points: Places) -> Iterator[tuple[
     here, step = np.asarray(picture[points], np.float64), max(1, CELLS // len(points))
     for start in range(0, len(picture), step):
         block = np.asarray(picture[start : start + step], np.float64)
-        away = _squared_distances(here, block, imported=len(picture) > step)
+        away = _squared_distances(here, block, many=len(picture) > step)
         mine = np.flatnonzero((points >= start) & (points < start + step))
         away[mine, points[mine] - start] = np.inf
         yield away, np.arange(start, start + len(block))
 
 
-def _squared_distances(
-    left: NDArray[np.floating], right: NDArray[np.floating], *, imported: bool
-) -> NDArray[np.float64]:
-    """Return the squared distance of every two points [m, n]; ``imported`` by scipy, which is not worth it for few."""
+def _squared_distances(left: NDArray[np.floating], right: NDArray[np.floating], *, many: bool) -> NDArray[np.float64]:
+    """Return the squared distances [m, n] of two sets of points; it takes ``many`` to make up for importing scipy."""
     if left.shape[1] > TREE_DIMS:
         return np.asarray(_squares(left)[:, None] + _squares(right) - 2 * (left @ right.T))
-    if imported:
+    if many:
         from scipy.spatial.distance import cdist
 
         return np.asarray(cdist(left, right, "sqeuclidean"))

@@ -78,7 +78,7 @@ print(matplotlib.get_backend())
 """
 
 
-def test_the_app_starts_one_server_and_imports_no_package_that_its_first_page_needs_not() -> None:
+def test_the_app_starts_one_server_and_imports_no_package_that_its_first_page_does_not_need() -> None:
     """Gradio still sets the backend of matplotlib where that is imported."""
     pytest.importorskip("matplotlib")
     printed = subprocess.run([sys.executable, "-c", LAUNCHED], capture_output=True, text=True, check=True).stdout
