@@ -51,7 +51,7 @@ def query_of(
         if not frame.usable(metric)[row]:
             what = "not finite" if not table.finite[row] else "zero" if frame.centre is None else "the mean row"
             raise InputError(f"row {row} of {table.name} is {what} and has no {metric}")
-        return Query(table.labels[row], frame.seen(table.rows(row, row + 1)[0]), row, found.note)
+        return Query.of_row(table.labels[row], table.rows(row, row + 1)[0], row, frame, found.note)
     vector = np.asarray(query, np.float64)
     if vector.shape != (table.shape[1],):
         raise InputError(
@@ -63,7 +63,7 @@ def query_of(
         raise InputError(
             f"the query vector is {'zero' if np.isfinite(seen).all() else 'not finite'} and has no {metric}"
         )
-    return Query("vector", seen, None)
+    return Query("vector", seen, math.sqrt(np.einsum("i,i->", seen, seen)), None)
 
 
 def _reached(scores: Vectors, k: int) -> float:
@@ -76,7 +76,8 @@ def _reached(scores: Vectors, k: int) -> float:
     size = max(1, min(GROUPED, len(scores) // (4 * k)))
     # Groups of every so many scores: the maximum over the first axis is several times as fast as over the second.
     tops = scores[: len(scores) // size * size].reshape(size, -1).max(axis=0)
-    return float(np.partition(tops, len(tops) - k)[len(tops) - k])
+    tops.partition(len(tops) - k)
+    return float(tops[len(tops) - k])
 
 
 def _order(values: Floats, rows: Rows, metric: Metric) -> Rows:
@@ -287,7 +288,7 @@ class _Search:
     ) -> None:
         self.asked, self.frame, self.k, self.metric = asked, frame, k, metric
         self.plan = Scores.of(metric, table, frame, asked.length)
-        self.vector = self.plan.query(asked.vector)
+        self.vector = self.plan.query(asked)
         self.skip = -1 if include_query or asked.row is None else asked.row
         self.rows: Rows = np.empty(0, np.int64)
         self.values: Floats = np.empty(0)

@@ -336,9 +336,9 @@ class _Ranking:
         self, table: EmbeddingTable, frame: Frame, metric: Metric, vectors: NDArray[Any], rows: Rows, at: int
     ) -> None:
         self.rows, self.frame, self.metric = rows, frame, metric
-        self.asked = Query("", frame.seen(vectors[at]), int(rows[at]))
+        self.asked = Query.of_row("", vectors[at], int(rows[at]), frame)
         self.plan = Scores.of(metric, table, frame, self.asked.length)
-        self.vector = self.plan.query(self.asked.vector)
+        self.vector = self.plan.query(self.asked)
         # Computed with the same sums as for other rows, so that equal rows tie to the last bit.
         self.values = self.asked.values(vectors, metric, frame, frame.lengths[rows])
         goals = (self.asked.length**2 - self.values**2) / 2 if metric == "euclidean" else self.values

@@ -181,19 +181,22 @@ class Query:
 
     name: str
     vector: Floats
+    length: float
     row: int | None
     note: str = ""
 
-    @lazy_attribute
-    def length(self) -> float:
-        """The length of the vector."""
-        return float(np.sqrt(np.einsum("i,i->", self.vector, self.vector)))
+    @classmethod
+    def of_row(cls, name: str, vector: Vectors, row: int, frame: Frame, note: str = "") -> Query:
+        """Return the query by a row of a table [width]; its length is that of the frame."""
+        return cls(name, frame.seen(vector), float(frame.lengths[row]), row, note)
 
     def values(self, vectors: Vectors, metric: Metric, frame: Frame, lengths: Floats) -> Floats:
         """Return the value of each vector with the query [m] in small batches; ``lengths`` [m] are the vectors' own."""
-        out, step = np.empty(len(vectors)), max(1, PAIR_BYTES // (8 * vectors.shape[1]))
+        step = max(1, PAIR_BYTES // (8 * vectors.shape[1]))
+        if len(vectors) <= step:
+            return values_of(frame.seen(vectors), self.vector[None], metric, lengths * self.length)
+        out = np.empty(len(vectors))
         for start in range(0, len(vectors), step):
-            block = frame.seen(vectors[start : start + step])
-            scale = lengths[start : start + step] * self.length
-            out[start : start + step] = values_of(block, self.vector[None], metric, scale)
+            part = slice(start, start + step)
+            out[part] = self.values(vectors[part], metric, frame, lengths[part])
         return out

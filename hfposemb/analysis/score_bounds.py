@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..tables.table import EmbeddingTable, Vectors
-from .row_values import Floats, Frame, Metric
+from .row_values import Floats, Frame, Metric, Query
+
+_EPSILON = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +45,18 @@ class Scores:
         if max(longest, query) > 1e17 or min(shortest, query or 1.0) < 1e-15:
             dtype = np.dtype(np.float64)
         # Twice the bound of Higham (2002, eq. 3.5) on a rounded inner product, to cover the rounding of the query.
-        error = 2 * (width + 4) * float(np.finfo(dtype).eps) / 2
+        error = 2 * (width + 4) * _EPSILON[dtype] / 2
         scale = {"cosine": 1.0, "dot": longest * query, "euclidean": longest * query + longest**2}[metric]
         margin = error * scale
         if metric == "euclidean":
             # Distances that are equal in float64 count as ties, even where the scores tell the rows apart.
-            margin += 2 * (width + 4) * float(np.finfo(np.float64).eps) * (longest + query) ** 2
+            margin += 2 * (width + 4) * _EPSILON[np.dtype(np.float64)] * (longest + query) ** 2
         return cls(metric, frame, frame.lengths, dtype, margin, error * (1.0 if metric == "cosine" else query))
 
-    def query(self, vector: Vectors) -> Vectors:
-        """Return a query vector [width], relative to the frame, prepared for ``score``."""
-        wide = np.asarray(vector, np.float64)
-        return (wide / np.linalg.norm(wide) if self.metric == "cosine" else wide).astype(self.dtype)
+    def query(self, asked: Query) -> Vectors:
+        """Return a query's vector [width] prepared for ``score``."""
+        found: Vectors = (asked.vector / asked.length if self.metric == "cosine" else asked.vector).astype(self.dtype)
+        return found
 
     def score(self, query: Vectors, vectors: Vectors, start: int) -> Vectors:
         """Return the scores [m] of the rows from ``start``; −Inf for rows without a value."""
