@@ -126,10 +126,15 @@ def head_evidence(names: Iterable[str]) -> tuple[str, ...]:
 
 def class_heads(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return the tensors that resemble a head but are none, each with what it is."""
-    listed = outside_layers(names)
+    return _class_heads(outside_layers(names))
+
+
+# Models have the same names, as in ``outside_layers``.
+@lru_cache(maxsize=16)
+def _class_heads(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, what)
         for ending, what in _CLASS_HEADS.items()
-        for name in listed
+        for name in names
         if name == ending or name.endswith(f".{ending}")
     )
