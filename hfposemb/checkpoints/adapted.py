@@ -17,11 +17,39 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointError
 from .decoded import refusal
-from .peft_adapters import ModuleChange
 from .safetensors import TensorInfo
 from .strict_json import shortened
 
 CHUNK_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True)
+class ModuleChange:
+    """How an adapter changes one tensor [rows, columns] of its base model; names are those of the adapter's tensors.
+
+    Attributes:
+        whole: Tensor that replaces the base model's.
+        first: Factor A of a low-rank product.
+        second: Factor B of a low-rank product.
+        embedding: Whether the product is one of ``lora_embedding_A`` and ``lora_embedding_B``, which is transposed.
+        turned: Whether other products are transposed, for layers that store [inputs, outputs]; shapes take precedence.
+        scale: Factor of the product.
+        magnitude: Magnitudes of DoRA.
+        tokens: Rows of trained tokens.
+        ids: Row numbers of the trained tokens.
+        refused: Why the change cannot be applied, as the end of a sentence; "" if it can.
+    """
+
+    whole: str | None = None
+    first: str | None = None
+    second: str | None = None
+    embedding: bool = False
+    turned: bool = False
+    scale: float = 1.0
+    magnitude: str | None = None
+    tokens: str | None = None
+    ids: tuple[int, ...] = ()
+    refused: str = ""
 
 
 class ReadTensors(Protocol):

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..errors import CheckpointError
 from ..text import display
-from .adapted import scale_of
-from .peft_adapters import ModuleChange
+from .adapted import ModuleChange, scale_of
 
 _PREFIX = re.compile(r"^base_model\.(?:model\.)?")
 _PARTS = {

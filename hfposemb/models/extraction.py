@@ -22,7 +22,6 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
-from ..tables.token_marks import TokenMarks
 from . import row_checks
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe
+    from ..tables.token_marks import TokenMarks
     from .given_labels import Tokenizer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,11 @@ from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
-from ..tables.token_marks import TokenMarks
 from .config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
 from .families import DEFAULT, Family, family_of
+
+if TYPE_CHECKING:
+    from ..tables.token_marks import TokenMarks
 
 T = TypeVar("T")
 
@@ -332,6 +334,7 @@ def labels_of(opened: Opened, rows: int) -> Labels:
 def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
     from ..checkpoints.added_tokens import read_marks
+    from ..tables.token_marks import TokenMarks
 
     if opened.marks is not None and (stated := opened.marks(table.labels)) is not None:
         return stated

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.chat_templates import local_text
 from ..checkpoints.decoded import at_hand, decoded
-from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
 from ..checkpoints.formats import StoredTensors, open_format
@@ -41,6 +40,8 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
     """
     file = locate(path) if located is None else located
     if has_format(file.name) and file.exists():
+        from ..checkpoints.file_ranges import LocalRanges
+
         return open_format(LocalRanges.open(file), limits)
     if not (is_pickled(file.name) and file.exists()):
         found = Checkpoint.open(path, limits=limits, located=file)

@@ -15,7 +15,6 @@ from .encodings import PositionEncoding
 from .html_repr import card
 from .output_head import OutputHead, Tying
 from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
-from .token_marks import TokenMarks
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from ..transfers import Traffic
     from .attention import Attention, LogitSplit
     from .inputs import Given, InputRecipe, Inputs
+    from .token_marks import TokenMarks
 
     Numbers: TypeAlias = NDArray[np.floating[Any] | np.integer[Any]] | pandas.DataFrame | Sequence[Sequence[float]]
 
@@ -151,6 +151,8 @@ class Embeddings:
     @lazy_attribute
     def token_marks(self) -> TokenMarks:
         """Reserved and added tokens, and those that the chat template writes; none without a tokenizer."""
+        from .token_marks import TokenMarks
+
         return TokenMarks() if self.marks is None else self.marks()
 
     @property
