@@ -19,6 +19,9 @@ from ..tables.table import EmbeddingTable, Vectors, walk
 BLOCK_BYTES = 12 * 2**20
 """Amount of a table that is widened to float64 at once."""
 
+PASS_BYTES = 2 * 2**20
+"""The same for single passes without matrix products: an amount that a processor's cache holds."""
+
 
 LARGEST_BLOCK = 2**26
 """Maximum size in bytes of a float32 block that is multiplied in one go."""
@@ -81,7 +84,7 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
             found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
             # The length of a row of up to 32 bits says whether it is finite, which would take another pass to find.
             known = table.finite if table.dtype.itemsize > 4 else None
-            for first, block in _blocks(table):
+            for first, block in _blocks(table, rows=max(1, PASS_BYTES // (8 * table.shape[1]))):
                 vectors = np.asarray(block, np.float64)
                 with np.errstate(over="ignore", invalid="ignore"):
                     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
