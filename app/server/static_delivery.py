@@ -1,26 +1,30 @@
-"""Files that never change while the app runs, such as scripts: compressed once, and kept by browsers.
+"""Files that never change while the app runs, such as scripts: read and compressed once, and kept by browsers.
 
-Gradio compresses them at every request, quickly and a tenth less than it could. Its own ones have a digest in their
-names, and the app's are in a folder with a new name for every start, so a browser need not ask for them twice.
+Gradio reads and compresses them at every request, quickly and a tenth less than it could. Its own ones have a digest in
+their names, and the app's are in a folder with a new name for every start, so a browser need not ask for them twice.
 """
 
 from __future__ import annotations
 
+import mimetypes
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import brotli
+import gradio
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from .gradio_mends import mended
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
-NAMED = "/assets/"
-"""Path of Gradio's modules and style sheets, with digests in their names."""
+MODULES = Path(gradio.__file__).parent / "templates" / "frontend" / "assets"
+"""Folder of Gradio's modules and style sheets, with digests in their names."""
 
 QUALITY = 5
 """Of Brotli, 0 to 11. At 9 the first visitor waits ten times as long for one hundredth less."""
@@ -28,14 +32,20 @@ QUALITY = 5
 MOST_BYTES = 4 * 2**20
 """Size of the largest file that is compressed here, and of all compressed ones together."""
 
+QUICK_BYTES = 2**16
+"""Size up to which a file is compressed at once, which takes less time than to start it in another thread."""
+
 KEEP = "public, max-age=31536000, immutable"
+
+_NAMED = re.compile(r"/assets/([\w-][\w.-]*\.(?:js|css))")
+_FILE = "/gradio_api/file="
 
 
 class StaticDelivery:
     """ASGI middleware that answers a request for such a file with what it compressed before.
 
-    Gradio answers the first request for each file, and all that it would not answer with the whole file. It asks for no
-    password before it sends its modules; those of the app are part of the published package.
+    Gradio answers what asks for less than a whole file, or is not such a file. It asks for no password before it sends
+    its modules, so none is asked for here; those of the app are part of the published package.
 
     Args:
         app: What is behind it.
@@ -56,39 +66,31 @@ class StaticDelivery:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         path = scope["path"] if _compressible(scope) else ""
-        if not path.startswith(NAMED) and path not in self.kept():
-            await self.app(scope, receive, send)
-            return
-        if path not in self.known:
-            found = await self._read(scope, receive, send)
-            if found is None:
-                return
-            self.known[path] = found
-        await self.known[path](scope, receive, send)
+        file = self._file(path)
+        if file is not None and path not in self.known:
+            await self._read(path, file)
+        await self.known.get(path, self.app)(scope, receive, send)
 
-    async def _read(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        """Return the compressed answer to keep; ``None`` if there is none and the request has been answered."""
-        messages: list[Message] = []
+    def _file(self, path: str) -> Path | None:
+        """Return the file that is served at a path; ``None`` if Gradio has to answer."""
+        if (named := _NAMED.fullmatch(path)) is not None:
+            return MODULES / named[1]
+        return Path(path.removeprefix(_FILE)) if path in self.kept() else None
 
-        async def keep(message: Message) -> None:
-            messages.append(message)
-
-        plain = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
-        await self.app({**scope, "headers": plain}, receive, keep)
-        body = b"".join(message.get("body", b"") for message in messages)
+    async def _read(self, path: str, file: Path) -> None:
+        """Keep the compressed answer, if there is such a file and room for it."""
         room = MOST_BYTES - sum(len(known.body) for known in self.known.values())
-        if not messages or messages[0].get("status") != 200 or len(body) > room:
-            for message in messages:
-                await send(message)
-            return None
-        body = mended(scope["path"], body)
-        packed = self.kept().get(scope["path"])
-        packed = packed or await run_in_threadpool(brotli.compress, body, quality=QUALITY)
-        headers = MutableHeaders(raw=list(messages[0]["headers"]))
-        for name in ("accept-ranges", "content-length", "date", "server"):
-            del headers[name]
-        headers.update({"cache-control": KEEP, "content-encoding": "br", "vary": "Accept-Encoding"})
-        return Response(packed, headers=dict(headers.items()))
+        if not file.is_file() or file.stat().st_size > room:
+            return
+        packed = self.kept().get(path)
+        if packed is None:
+            body = mended(path, file.read_bytes())
+            if len(body) <= QUICK_BYTES:
+                packed = brotli.compress(body, quality=QUALITY)
+            else:
+                packed = await run_in_threadpool(brotli.compress, body, quality=QUALITY)
+        headers = {"cache-control": KEEP, "content-encoding": "br", "vary": "Accept-Encoding"}
+        self.known[path] = Response(packed, media_type=mimetypes.guess_type(path)[0], headers=headers)
 
 
 def _compressible(scope: Scope) -> bool:

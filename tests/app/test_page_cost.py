@@ -16,6 +16,7 @@ import pytest
 from hfposemb.app.server.gradio_mends import MENDED, TRACKED, mended
 from hfposemb.app.server.page_config import shortened, with_short_config
 from hfposemb.app.server.page_delivery import with_script
+from hfposemb.app.server.static_delivery import MODULES
 
 from hfposemb import app
 from hfposemb.figures.assets import plotly_js
@@ -66,6 +67,22 @@ def test_files_that_never_change_are_compressed_once_and_kept(site: SimpleNamesp
         part = site.client.get(path, headers={"range": "bytes=2-9"})
         assert (part.status_code, part.content) == (206, plain.content[2:10])
         assert not site.client.head(path).content
+
+
+def test_modules_are_read_from_their_folder_and_nothing_else_is(site: SimpleNamespace) -> None:
+    """The answer is Gradio's but for its mends, and has the same type."""
+    for pattern in ("index-*.js", "index-*.css", "core-*.js"):
+        name = next(MODULES.glob(pattern)).name
+        packed, plain = (
+            site.client.get(f"/assets/{name}", headers={"accept-encoding": how}) for how in ("br", "identity")
+        )
+        assert packed.content == plain.content == (MODULES / name).read_bytes()
+        kinds = [answer.headers["content-type"].partition(";")[0] for answer in (packed, plain)]
+        assert kinds[0] == kinds[1]
+    beside = MODULES.parent / "gradio.js"
+    assert beside.exists()
+    for path in ("/assets/../gradio.js", "/assets/%2e%2e%2fgradio.js", "/assets/..%5cgradio.js", "/assets/.js"):
+        assert "immutable" not in site.client.get(path).headers.get("cache-control", "")
 
 
 def test_plotly_is_sent_as_it_was_compressed_for_the_package(site: SimpleNamespace) -> None:
