@@ -97,7 +97,7 @@ def shape_panel(source: Opened, session: Session) -> Panel:
 
 
 def _cloud(empty: Panel, positions: Positions) -> Panel:
-    projection, rows = positions.pca(3), positions.table.shape[0]
+    projection, rows = positions.picture(3), positions.table.shape[0]
     ends = sorted({0, rows - 1} & set(projection.rows.tolist()))
     figure = position_figures.projection(projection, named=ends, height=HEIGHT)
     figure.layout.meta = {**(figure.layout.meta or {}), "unrolls": True}

@@ -22,13 +22,23 @@ def unmeasured(found: Projection) -> Projection:
     return replace(found, trust=None, quality=NOT_MEASURED)
 
 
+def first_picture(table: EmbeddingTable, dims: int) -> Projection:
+    """Return the PCA of a table, unmeasured."""
+    from hfposemb.analysis.projection import project
+
+    return unmeasured(project(table, method="pca", dims=dims))
+
+
 def quickly_measured(found: Projection, table: EmbeddingTable) -> Projection:
     """Return a projection measured if that takes hundredths of a second, else unmeasured; neither keeps the table."""
+    from hfposemb.analysis.projection import trust_of
     from hfposemb.analysis.projection_quality import SAMPLE
 
     if SAMPLE * table.shape[0] * table.shape[1] > limits.TRUST_FLOPS:
         return unmeasured(found)
-    return replace(found, trust=found.trust, quality=found.quality)
+    trust = found.trust if found.measured else trust_of(found, table)
+    assert trust is not None
+    return replace(found, trust=trust, quality=trust.quality)
 
 
 DRAFT = "draft"

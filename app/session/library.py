@@ -146,6 +146,7 @@ class Library:
         seconds, so it is identified by object: a source is opened once for as long as its files stay the same.
         """
         if table.shape[0] * table.shape[1] <= HASHED:
+            all_rows(table)  # which the digest and most results read, so that they are computed or decoded once
             return (table.digest, *what)
         with self._lock:
             return (self._names.setdefault(table, uuid4().hex), *what)

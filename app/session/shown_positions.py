@@ -15,8 +15,9 @@ from hfposemb.reports.position_findings import Facts, Value, measure
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
 
+from ..jobs.first_pictures import first_picture, quickly_measured
 from .opened import Opened
-from .state import Session, first_picture
+from .state import Session
 
 if TYPE_CHECKING:
     from hfposemb.tables.table import EmbeddingTable
@@ -92,13 +93,17 @@ class Positions:
         return min(dims, self.whole.shape[1])
 
     def pca(self, dims: int) -> hpe.Projection:
-        """Project the positions that are shown by PCA."""
+        """Project the positions that are shown by PCA, and measure how well that keeps their neighbourhoods."""
+        if self.complete:
+            return self.session.pca(self.whole, self.drawn(dims))
+        return self._result(f"pca {self.drawn(dims)}", lambda: quickly_measured(self.picture(dims), self.table))
+
+    def picture(self, dims: int) -> hpe.Projection:
+        """Project the positions that are shown by PCA, and measure nothing."""
         dims = self.drawn(dims)
         if self.complete:
-            found = self.session.projection(self.whole, "pca", dims)
-            assert found is not None
-            return found
-        return self._result(f"pca {dims}", lambda: first_picture(self.table, dims))
+            return self.session.picture(self.whole, dims)
+        return self._result(f"picture {dims}", lambda: first_picture(self.table, dims))
 
     def umap(self, dims: int) -> hpe.Projection | None:
         """Return the shown rows of the UMAP projection of the whole table; ``None`` until it has been computed."""

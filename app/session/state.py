@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import gradio as gr
 
-import hfposemb as hpe
 from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
@@ -22,7 +21,7 @@ from ..components.hidden import State
 from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
-from ..jobs.first_pictures import quickly_measured
+from ..jobs.first_pictures import first_picture, quickly_measured
 from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import JobRunner, umap_of
@@ -221,8 +220,12 @@ class Session:
         return (*what, source_key(allowed(source.text, public=self.public), public=self.public), commits)
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:
-        """Return the PCA of a table, computed now if need be."""
-        return self.library.result(table, ("pca", dims), lambda: first_picture(table, dims))
+        """Return the PCA of a table, computed now if need be, with its quality if that is quick to measure."""
+        return self.library.result(table, ("pca", dims), lambda: quickly_measured(self.picture(table, dims), table))
+
+    def picture(self, table: EmbeddingTable, dims: int) -> Projection:
+        """Return the PCA of a table without its quality, computed now if need be."""
+        return self.library.result(table, ("picture", dims), lambda: first_picture(table, dims))
 
     @property
     def jobs(self) -> JobRunner:
@@ -247,8 +250,3 @@ class Session:
     def has(self, key: str) -> bool:
         """Return whether the page has a tab."""
         return not self.keys or key in self.keys
-
-
-def first_picture(table: EmbeddingTable, dims: int) -> Projection:
-    """Return the PCA of a table, with its quality if that is quick to measure, without keeping the table alive."""
-    return quickly_measured(hpe.project(table, method="pca", dims=dims), table)

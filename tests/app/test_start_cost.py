@@ -62,11 +62,18 @@ import_gradio()
 from gradio.routes import App
 made, make = [], App.create_app
 App.create_app = staticmethod(lambda *args, **options: made.append(args) or make(*args, **options))
-blocks = launch(("sample:bert",), warm=False, quiet=True, prevent_thread_lock=True)
+import hfposemb.analysis.projection as projection
+from hfposemb.tables import closed_forms
+judged, judge = [], projection.trust_of
+projection.trust_of = lambda *args: judged.append(args) or judge(*args)
+waves, sines = [], closed_forms.sine_rows
+closed_forms.sine_rows = lambda *args, **options: waves.append(args) or sines(*args, **options)
+blocks = launch(("sample:bert", "sinusoidal:64x32"), warm=False, quiet=True, prevent_thread_lock=True)
 from gradio_client import Client
 client = Client(blocks.local_url, verbose=False)
 client.predict(source="sample:bert", api_name="/info")
 late = ("matplotlib.pyplot", "scipy", "sklearn", "torch", "transformers")
+print(len(judged), "projections judged, sinusoid computed once or twice:", 1 <= len(waves) <= 2)
 print(len(made), blocks.app is blocks.server_app, [name for name in late if name in sys.modules])
 
 import matplotlib.pyplot
@@ -79,7 +86,12 @@ print(matplotlib.get_backend())
 
 
 def test_the_app_starts_one_server_and_imports_no_package_that_its_first_page_does_not_need() -> None:
-    """Gradio still sets the backend of matplotlib where that is imported."""
+    """Nor does it judge a picture before that is seen. Gradio still sets the backend of matplotlib where imported."""
     pytest.importorskip("matplotlib")
     printed = subprocess.run([sys.executable, "-c", LAUNCHED], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == ["1 True []", "agg", "svg"]
+    assert printed.splitlines() == [
+        "0 projections judged, sinusoid computed once or twice: True",
+        "1 True []",
+        "agg",
+        "svg",
+    ]
