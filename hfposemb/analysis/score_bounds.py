@@ -9,6 +9,7 @@ import numpy as np
 from ..tables.table import EmbeddingTable, Vectors
 from .row_values import Floats, Frame, Metric, Query
 
+
 def _products(rows: Vectors, query: Vectors, *, whole: bool) -> Vectors:
     """Return the inner products [m] of rows with a query: by BLAS if these are all rows, else in this thread alone.
 

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
+from ..tables.table import CHUNK_BYTES
 from .decoded import refusal
 from .safetensors import TensorInfo
 from .strict_json import shortened
-
-CHUNK_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True)
