@@ -49,6 +49,8 @@ def beside_dots(
 ) -> list[Offset]:
     """Choose for every label, greedily, the offset from its dot that hides least and stays within the plot.
 
+    See ``unhidden`` for labels that still overlap.
+
     Args:
         anchors: Dots [labels, 2] in pixels.
         texts: Escaped labels [labels].
@@ -74,6 +76,26 @@ def beside_dots(
         taken.append((float(x) + best[0], float(y) + best[1], wide(text) / 2, LINE / 2))
         chosen.append(best)
     return chosen
+
+
+def unhidden(anchors: Array, texts: Sequence[str], offsets: Sequence[Offset]) -> list[int]:
+    """Return the labels that do not overlap an earlier one, so that no label hides another.
+
+    Args:
+        anchors: Dots [labels, 2] in pixels.
+        texts: Escaped labels [labels], the most important first.
+        offsets: Offset of each label's centre from its dot.
+
+    Examples:
+        >>> unhidden(np.zeros((3, 2)), ["king", "queen", "lord"], [(0, 0), (20, 0), (0, 20)])
+        [0, 2]
+    """
+    kept: dict[int, Box] = {}
+    for place, ((x, y), text, (dx, dy)) in enumerate(zip(anchors, texts, offsets, strict=True)):
+        box = (float(x) + dx, float(y) + dy, wide(text) / 2, LINE / 2)
+        if not any(_overlap(box, other) for other in kept.values()):
+            kept[place] = box
+    return list(kept)
 
 
 def _around(width: float, leader: float) -> list[Offset]:

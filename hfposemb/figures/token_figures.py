@@ -345,12 +345,11 @@ class _Spot:
         crowd = (self.unit - low) / (high - low) * size
         crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
         anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
-        offsets = label_placement.beside_dots(
-            anchors, [self.names[place] for place in inside], crowd, size=(float(size[0]), float(size[1]) - 24)
-        )
+        names = [self.names[place] for place in inside]
+        offsets = label_placement.beside_dots(anchors, names, crowd, size=(float(size[0]), float(size[1]) - 24))
         return [
-            self._named(place, offset, bgcolor=PAGE, xref="x2", yref="y2")
-            for place, offset in zip(inside, offsets, strict=True)
+            self._named(inside[turn], offsets[turn], bgcolor=PAGE, xref="x2", yref="y2")
+            for turn in label_placement.unhidden(anchors, names, offsets)
         ]
 
     def _far_names(self) -> list[dict[str, Any]]:
@@ -359,8 +358,12 @@ class _Spot:
         crowd = self.unit * self.room
         anchors = crowd[[self.chosen[place] for place in far]]
         size = (float(self.room[0]), float(self.room[1]))
-        offsets = label_placement.beside_dots(anchors, [self.names[place] for place in far], crowd, size=size)
-        return [self._named(place, offset, bgcolor=PANEL) for place, offset in zip(far, offsets, strict=True)]
+        names = [self.names[place] for place in far]
+        offsets = label_placement.beside_dots(anchors, names, crowd, size=size)
+        return [
+            self._named(far[turn], offsets[turn], bgcolor=PANEL)
+            for turn in label_placement.unhidden(anchors, names, offsets)
+        ]
 
     def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
         """Return a label next to its dot, with an opaque background: text among dots is illegible."""

@@ -44,6 +44,24 @@ def test_labels_of_dots_close_together_do_not_cover_each_other() -> None:
             assert a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2]
 
 
+@given(st.integers(1, 30))
+def test_labels_that_are_kept_cover_no_other_and_the_first_is_kept(count: int) -> None:
+    """In a crowd there is not room for all; those that are left out would each cover an earlier one."""
+    points, texts = np.full((count, 2), 150.0), [f"name {i}" for i in range(count)]
+    offsets = label_placement.beside_dots(points, texts, points, size=SIZE)
+    kept = label_placement.unhidden(points, texts, offsets)
+    assert kept[0] == 0
+    assert kept == sorted(set(kept))
+    found = boxes(points, texts, offsets)
+
+    def covers(i: int, j: int) -> bool:
+        a, b = found[i], found[j]
+        return bool(a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3])
+
+    for place in range(count):
+        assert any(covers(place, other) for other in kept if other < place) != (place in kept)
+
+
 def test_a_label_goes_where_the_crowd_is_not() -> None:
     point = np.array([[200.0, 150.0]])
     crowd = RNG.uniform((200, 0), (400, 300), size=(5_000, 2))  # right of the dot, where labels stand by default
