@@ -48,12 +48,12 @@ def peer_rows(folder: Path, vectors: Rows, *, rounds: int, quick: bool = False) 
     Those of one process each come before those that load other libraries into this one.
     """
     yield from hand_rows(folder, rounds=min(rounds, 2))
-    yield from gguf_rows(words=128_256, rounds=1)
+    yield from gguf_rows(words=128_256)
     yield from local_rows(folder, rounds=rounds)
     yield from hub_rows(folder, rounds=rounds)
     yield from linear_rows(rows=20_000 if quick else 50_257, width=256 if quick else 768, rounds=rounds)
     yield from faiss_rows(vectors[:10_000] if quick else vectors, rounds=rounds)
-    yield from picture_rows(vectors[: 4_000 if quick else 10_000], rounds=1)
+    yield from picture_rows(vectors[: 4_000 if quick else 10_000])
 
 
 def hand_rows(folder: Path, *, rounds: int) -> Iterator[Peer]:
@@ -76,15 +76,14 @@ def hand_rows(folder: Path, *, rounds: int) -> Iterator[Peer]:
     yield Peer("positions of GPT-2's size to 2-D by UMAP, whole process", "AutoModel + umap-learn", costs)
 
 
-def gguf_rows(*, words: int, rounds: int) -> Iterator[Peer]:
+def gguf_rows(*, words: int) -> Iterator[Peer]:
     """The head of a GGUF file with a large vocabulary, in a process that has both libraries imported."""
     if find_spec("gguf") is None:
         return
     with tempfile.TemporaryDirectory() as made:
         path = write_vocabulary(Path(made) / "a.gguf", words)
-        costs = in_turns(
-            gguf_head(path), inside("import gguf", f"found = gguf.GGUFReader({str(path)!r})"), rounds=rounds
-        )
+        theirs = inside("import gguf", f"found = gguf.GGUFReader({str(path)!r})")
+        costs = in_turns(gguf_head(path), theirs, rounds=1)
     yield Peer(f"head of a GGUF file of {words:,} words", "gguf-py", costs)
 
 
@@ -184,7 +183,7 @@ def faiss_rows(vectors: Rows, *, rounds: int) -> Iterator[Peer]:
     yield Peer(f"15 nearest of every row, {size}", "faiss IndexFlatIP", costs)
 
 
-def picture_rows(vectors: Rows, *, rounds: int) -> Iterator[Peer]:
+def picture_rows(vectors: Rows) -> Iterator[Peer]:
     """UMAP beside other ways to a picture, each by its defaults for cosines, with how good both pictures are."""
     import hfposemb
 
@@ -217,7 +216,7 @@ def picture_rows(vectors: Rows, *, rounds: int) -> Iterator[Peer]:
         made: list[object] = []
         runs = [here(lambda picture=picture, made=made: made.append(picture())) for picture in (ours, theirs)]
         # What is compiled when it is first used is compiled in a round that does not count.
-        costs = in_turns(runs[0], runs[1], rounds=rounds, warm=compiles)
+        costs = in_turns(runs[0], runs[1], rounds=1, warm=compiles)
         yield Peer(name, library, costs, _qualities(vectors, made[-2:]))
 
 

@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .cost import ROOT, Cost, Row, here, in_turns, middle, ratio, span
+from .cost import ROOT, Cost, Row, here, in_turns, ratio, span
 from .growth import Growth
 
 COUNTS = (50, 100, 200, 400)
@@ -166,37 +166,34 @@ def taken(hub: Hub, kind: str, count: int, *, workers: int = 1, draws: int = 0) 
 def survey_rows(*, rounds: int, counts: tuple[int, ...] = COUNTS, many: int = MANY) -> Iterator[Row]:
     """Goal 14: surveys."""
     yield from network_rows(many)
-    yield from growth_rows(counts, rounds=1)
+    yield from growth_rows(counts)
     yield from overhead_rows(counts[0], rounds=rounds)
-    yield from process_rows(counts[0], rounds=1)
+    yield from process_rows(counts[0])
 
 
-def network_rows(count: int, *, rounds: int = 1) -> Iterator[Row]:
+def network_rows(count: int) -> Iterator[Row]:
     """How far the network bounds a survey of checkpoints with GPT-2's tensors, where the Hub is 50 ms away."""
     with run_on_hub(count, delay=0.05, layers=12) as hub:
-        ours, bound = [], []
-        for _ in range(rounds):
-            found = taken(hub, "survey", count, workers=2)
-            requests = hub.requests(found["began"])
-            ours.append(Cost(found["seconds"], found["cpu"]))
-            bound.append(here(lambda requests=requests: replayed(requests))())
+        found = taken(hub, "survey", count, workers=2)
+        requests = hub.requests(found["began"])
+        bound = here(lambda: replayed(requests))()
     name = f"survey of {count:,} checkpoints 50 ms away, over its {len(requests):,} requests, {REQUESTS} in flight"
-    yield ratio(14, name, (middle(ours), middle(bound)), 1.3)
+    yield ratio(14, name, (Cost(found["seconds"], found["cpu"]), bound), 1.3)
 
 
-def growth_rows(counts: tuple[int, ...], *, rounds: int) -> Iterator[Row]:
+def growth_rows(counts: tuple[int, ...]) -> Iterator[Row]:
     """How time and memory grow with the checkpoints."""
     with run_on_hub(counts[-1], delay=0) as hub:
-        runs = [[taken(hub, "watched", count, workers=2) for count in counts] for _ in range(rounds)]
+        run = [taken(hub, "watched", count, workers=2) for count in counts]
     for what, name in (("seconds", "time"), ("cpu", "processor time")):
-        costs = tuple(tuple(one[what] for one in run) for run in runs)
-        found = Growth(f"survey, {name}", "checkpoints", counts, costs, 1)
+        costs = tuple(one[what] for one in run)
+        found = Growth(f"survey, {name}", "checkpoints", counts, (costs,), 1)
         title = f"survey of {', '.join(map(str, counts))} checkpoints, exponent of its {name}"
         ours = f"{', '.join(f'{value:.1f}' for value in found.seconds)} s"
         exponent, spread = found.exponent, span(found.exponents, lambda value: f"{value:.2f}")
         yield Row(14, title, ours, "", f"{exponent:.2f}", "≤ 1.05", exponent <= 1.05, 2**exponent, spread)
     for who in ("driver", "worker"):
-        last, first = (middle([Cost(0, 0, run[place][who]) for run in runs]) for place in (-1, 0))
+        last, first = (Cost(0, 0, run[place][who]) for place in (-1, 0))
         name = f"memory of the {who}, {counts[-1]} checkpoints over {counts[0]}"
         yield ratio(14, name, (last, first), 1.15, measure="peak")
 
@@ -210,12 +207,12 @@ def overhead_rows(count: int, *, rounds: int) -> Iterator[Row]:
     yield ratio(14, f"{name}, processor time", costs, 1.2, measure="cpu")
 
 
-def process_rows(count: int, *, rounds: int) -> Iterator[Row]:
+def process_rows(count: int) -> Iterator[Row]:
     """What a second process saves where the Hub is 50 ms away, one of this machine and one of a cluster."""
     with run_on_hub(count, delay=0.05) as hub:
         for kind, what, most in (("survey", "processes", 1.6), ("dask", "Dask workers", 1.8)):
             two, one = (cost_of(hub, kind, count, workers=workers, draws=2) for workers in (2, 1))
-            costs = in_turns(two, one, rounds=rounds, warm=False)
+            costs = in_turns(two, one, rounds=1, warm=False)
             yield ratio(14, f"two {what} over one, {count} checkpoints 50 ms away", costs, 1 / most)
 
 
