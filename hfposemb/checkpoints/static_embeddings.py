@@ -112,7 +112,7 @@ class StaticEmbeddings:
                 rule = f"{_MAPPING} must name rows 0 to {count - 1}; found {places.min()} to {places.max()}"
                 raise fault(self.stored.info(name).file, rule)
             dtype = np.dtype(_DTYPES.get(self.stored.info(name).dtype, "f4"))
-            found: NDArray[Any] = read_scattered(partial(read, name), places, width, dtype, remote=True)
+            found: NDArray[Any] = read_scattered(partial(read, name), places, width, dtype, most=None)
         else:
             found = read(name, start, stop)
         if self._has(_WEIGHTS):

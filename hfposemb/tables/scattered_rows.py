@@ -15,6 +15,9 @@ REQUESTS = 8
 GAP_BYTES = 2048
 """Largest gap between two rows that are fetched together; the answer to another request has about as many bytes."""
 
+LOCAL_GAP_BYTES = 2**18
+"""The same of a file on this machine, as float32: to widen as many bytes takes about as long as to open the file."""
+
 MOST_RUNS = 256
 """Most runs that are fetched; more rows are fetched with larger gaps between them."""
 
@@ -28,7 +31,7 @@ def read_scattered(
     width: int,
     dtype: np.dtype[Any],
     *,
-    remote: bool,
+    most: int | None,
 ) -> NDArray[Any]:
     """Return the given rows [m, width] in the given order.
 
@@ -37,11 +40,12 @@ def read_scattered(
         rows: Row numbers [m], in any order, repeated or not.
         width: Numbers in a row.
         dtype: Data type of the rows.
-        remote: Whether each call of ``read`` is a request, so that near rows are read together.
+        most: Most bytes that are read at once of a file on this machine, unless it is one row; ``None`` if each call of
+            ``read`` is a request, so that only near rows are read together, and several of them at a time.
     """
     out = np.empty((len(rows), width), dtype)
     order = np.argsort(rows, kind="stable")
-    runs = [run for run in np.split(order, _breaks(rows[order], width * dtype.itemsize, remote=remote)) if len(run)]
+    runs = [run for run in np.split(order, _breaks(rows[order], width * dtype.itemsize, most)) if len(run)]
 
     def fill(run: NDArray[np.int64]) -> None:
         first = int(rows[run[0]])
@@ -50,7 +54,7 @@ def read_scattered(
             some = run[start : start + STEP]
             out[some] = found[rows[some] - first]
 
-    if not remote or len(runs) == 1:
+    if most is not None or len(runs) == 1:
         for run in runs:
             fill(run)
         return out
@@ -62,10 +66,13 @@ def read_scattered(
     return out
 
 
-def _breaks(rows: NDArray[np.integer[Any]], row_bytes: int, *, remote: bool) -> NDArray[np.int64]:
+def _breaks(rows: NDArray[np.integer[Any]], row_bytes: int, most: int | None) -> NDArray[np.int64]:
     """Return the places in sorted row numbers at which another run begins."""
-    gaps = np.diff(rows) - 1
-    near = GAP_BYTES // max(row_bytes, 1) if remote else 0
-    if remote and np.count_nonzero(gaps > near) >= MOST_RUNS:
+    gaps, row_bytes = np.diff(rows) - 1, max(row_bytes, 1)
+    if most is not None:
+        part = rows // max(1, most // row_bytes)
+        return np.flatnonzero((gaps > LOCAL_GAP_BYTES // row_bytes) | (np.diff(part) > 0)) + 1
+    near = GAP_BYTES // row_bytes
+    if np.count_nonzero(gaps > near) >= MOST_RUNS:
         near = int(np.partition(gaps, -MOST_RUNS)[-MOST_RUNS])
     return np.flatnonzero(gaps > near) + 1

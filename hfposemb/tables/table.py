@@ -248,7 +248,8 @@ class EmbeddingTable:
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
             return found
-        return read_scattered(self.rows, rows, self.shape[1], self.dtype, remote=self.provenance.commit is not None)
+        most = CHUNK_BYTES if self.provenance.commit is None else None
+        return read_scattered(self.rows, rows, self.shape[1], self.dtype, most=most)
 
     def pick(self, rows: Sequence[int | str] | NDArray[Any]) -> Self:
         """Return the given rows as a separate table, in the given order; they are read on first use.

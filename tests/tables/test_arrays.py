@@ -23,7 +23,7 @@ from sklearn.utils import check_array
 import hfposemb as hpe
 from hfposemb import memory_maps
 from hfposemb.errors import CheckpointError, InputError, MissingExtraError
-from hfposemb.tables.table import EmbeddingTable
+from hfposemb.tables.table import EmbeddingTable, Provenance
 from tests.conftest import FULL, Build
 from tests.hub import FakeHub
 
@@ -215,6 +215,23 @@ KEYS: dict[str, tuple[Any, Any]] = {
     "series": (pd.Series(["queen", "king"]), ["queen", "king"]),
     "none": ([], slice(0, 0)),
 }
+
+
+def test_rows_far_apart_are_read_in_parts_that_fit_and_without_large_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file on this machine is opened for each part, which takes about as long as to read what lies between rows."""
+    monkeypatch.setattr("hfposemb.tables.table.CHUNK_BYTES", 2**20)
+    rows, asked = np.arange(4e6, dtype=np.float32).reshape(-1, 4), list[tuple[int, int]]()
+
+    def read(start: int, stop: int) -> np.ndarray:
+        asked.append((start, stop))
+        return rows[start:stop]
+
+    table = EmbeddingTable("a", rows.shape, rows.dtype, Provenance("a"), read)
+    wanted = np.concatenate([np.arange(500_000, 0, -100), [999_999, 3, 999_998]])
+    assert (table.take(wanted) == rows[wanted]).all()
+    assert len(asked) <= 10
+    assert max(stop - start for start, stop in asked) <= 2**16
+    assert asked[-1] == (999_998, 1_000_000)
 
 
 @pytest.mark.parametrize("read_before", [False, True])
