@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
+from .anisotropy import mean_cosine
 from .projection import Projection
+from .rows import PASS_BYTES, blocks, norms
 
 CELLS = 100
 """Cells of the grid along each side."""
@@ -28,6 +30,9 @@ WORDS = frozenset({"word start", "continuation"})
 """Classes that do not name a region: too many tokens have them."""
 
 LONGEST_WORD = 16
+MOST_CENTRAL = 20
+"""Tokens nearest to the mean of a region among which words that name it are looked for."""
+
 STEM = 5
 """Letters that two words of a region's name may not have in common at their start."""
 
@@ -76,19 +81,22 @@ def named_regions(projection: Projection, table: EmbeddingTable, *, most: int = 
     if projection.dims != 2 or not len(projection.rows) or not most:
         return ()
     points, classes = projection.coordinates, table.labels.classes[projection.rows]
-    common = _common(table, projection.rows)
     found: list[tuple[float, Region]] = []
+    wordy: list[NDArray[np.int64]] = []
     for here in _dense(points):
-        x, y = np.median(points[here], axis=0).tolist()
         shares = np.bincount(classes[here], minlength=len(TOKEN_CLASSES)) / len(here)
         kind = TOKEN_CLASSES[int(shares.argmax())]
-        if kind not in WORDS:
-            if shares.max() >= OF_CLASS:
-                found.append((1 + len(here) / len(points), Region(x, y, len(here), kind, ())))
-            continue
-        coherence, words = _central(table, projection.rows[here])
+        if kind in WORDS:
+            wordy.append(here)
+        elif shares.max() >= OF_CLASS:
+            found.append((1 + len(here) / len(points), Region(*_middle(points[here]), len(here), kind, ())))
+    common = mean_cosine(table) or 0.0
+    for here, (coherence, central) in zip(
+        wordy, _central(table, [projection.rows[here] for here in wordy]), strict=True
+    ):
+        words = _words(table, central)
         if coherence - common >= COHERENT and len(words) == 2:
-            found.append((coherence, Region(x, y, len(here), "", words)))
+            found.append((coherence, Region(*_middle(points[here]), len(here), "", words)))
     found.sort(key=lambda one: -one[0])
     return tuple(_once([region for _, region in found]))[:most]
 
@@ -131,32 +139,49 @@ def _dense(points: NDArray[np.float32]) -> Iterator[NDArray[np.int64]]:
         yield np.flatnonzero(of == peak)
 
 
-def _unit(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    vectors = table.take(rows).astype(np.float64)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1)
-    return unit
+def _middle(points: NDArray[np.float32]) -> tuple[float, float]:
+    x, y = np.median(points, axis=0).tolist()
+    return x, y
 
 
-def _common(table: EmbeddingTable, rows: NDArray[np.int64]) -> float:
-    """Return the mean cosine of two tokens, from at most a thousand of them."""
-    return _mean_cosine(_unit(table, rows[:: max(1, len(rows) // 1000)]))
+def _central(table: EmbeddingTable, regions: Sequence[NDArray[np.int64]]) -> Iterator[tuple[float, NDArray[np.int64]]]:
+    """Yield of each region [m] of rows the mean cosine of two rows, and the rows nearest to the mean direction.
+
+    The table is read twice, whatever the number of regions: the rows of one are spread over all of it.
+    """
+    of = np.full(table.shape[0], -1)
+    for number, rows in enumerate(regions):
+        of[rows] = number
+    totals, scores = np.zeros((len(regions), table.shape[1])), np.zeros(table.shape[0])
+    for rows, unit in _unit_rows(table, of):
+        order = np.argsort(of[rows], kind="stable")
+        there, starts = np.unique(of[rows[order]], return_index=True)
+        totals[there] += np.add.reduceat(unit[order], starts, axis=0)
+    for rows, unit in _unit_rows(table, of):
+        scores[rows] = np.einsum("ij,ij->i", unit, totals[of[rows]])
+    for rows, total in zip(regions, totals, strict=True):
+        coherence = float((total @ total - len(rows)) / max(len(rows) * (len(rows) - 1), 1))
+        yield coherence, rows[np.argsort(-scores[rows], kind="stable")[:MOST_CENTRAL]]
 
 
-def _mean_cosine(unit: NDArray[np.float64]) -> float:
-    count, total = len(unit), unit.sum(axis=0)
-    return float((total @ total - count) / max(count * (count - 1), 1))
+def _unit_rows(table: EmbeddingTable, of: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Yield the rows of any region, scaled to length 1 [m, d], with their numbers [m], a block at a time."""
+    lengths = norms(table)
+    for first, vectors in blocks(table, rows=max(1, PASS_BYTES // (8 * table.shape[1]))):
+        inside = np.flatnonzero(of[first : first + len(vectors)] >= 0)
+        if len(inside):
+            rows = first + inside
+            scale = np.where(lengths[rows] > 0, lengths[rows], 1)
+            yield rows, vectors[inside] / scale[:, None]
 
 
-def _central(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[float, tuple[str, ...]]:
-    """Return the mean cosine of two of some tokens, and the two words nearest to their mean."""
-    unit = _unit(table, rows)
+def _words(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[str, ...]:
+    """Return the first two words among some rows that do not begin alike."""
     words: dict[str, None] = {}
-    for place in np.argsort(-(unit @ unit.sum(axis=0)), kind="stable")[:20]:
-        row = int(rows[place])
+    for row in rows.tolist():
         word = table.labels[row].strip()
         if TOKEN_CLASSES[table.labels.classes[row]] != "word start" or not 2 < len(word) <= LONGEST_WORD:
             continue
         if not any(word[:STEM].casefold() == other[:STEM].casefold() for other in words):
             words[word] = None
-    return _mean_cosine(unit), tuple(words)[:2]
+    return tuple(words)[:2]

@@ -58,17 +58,23 @@ def finite_blocks(
         least: Minimum number of rows per block.
     """
     finite = table.finite
-    for first, block in _blocks(table, rows=rows, least=least):
+    for first, block in blocks(table, rows=rows, least=least):
         keep = finite[first : first + len(block)]
         if keep.any():
             found = block if keep.all() else block[keep]
             yield first + np.flatnonzero(keep), found if single else np.asarray(found, np.float64)
 
 
-def _blocks(
+def blocks(
     table: EmbeddingTable, *, rows: int | None = None, least: int = 1
 ) -> Iterator[tuple[int, NDArray[np.floating]]]:
-    """Yield all rows in blocks of (first row, vectors [m, width]), as ``finite_blocks`` yields the finite ones."""
+    """Yield all rows in blocks of (first row, vectors [m, width]), in the table's own precision.
+
+    Args:
+        table: Table [n, width].
+        rows: Maximum number of rows per block.
+        least: Minimum number of rows per block.
+    """
     step = max(least, BLOCK_BYTES // (8 * table.shape[1]))
     step = step if rows is None else min(step, rows)
     for first, vectors in walk(table, least=least):
@@ -84,7 +90,7 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
             found, total = np.full(table.shape[0], np.nan), np.zeros(table.shape[1])
             # The length of a row of up to 32 bits says whether it is finite, which would take another pass to find.
             known = table.finite if table.dtype.itemsize > 4 else None
-            for first, block in _blocks(table, rows=max(1, PASS_BYTES // (8 * table.shape[1]))):
+            for first, block in blocks(table, rows=max(1, PASS_BYTES // (8 * table.shape[1]))):
                 vectors = np.asarray(block, np.float64)
                 with np.errstate(over="ignore", invalid="ignore"):
                     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))

@@ -47,6 +47,23 @@ def test_regions_are_named_by_what_they_have_in_common(made: tuple[Projection, E
     assert sum(region.kind == "unused" for region in found) == 1, "each class once"
 
 
+def test_the_table_is_read_three_times_whatever_the_number_of_regions(made: tuple[Projection, EmbeddingTable]) -> None:
+    """Once for the lengths, for the mean of every region, and for the tokens nearest to it."""
+    projection, table = made
+    rows, asked = table.vectors, list[int]()
+    order = np.random.default_rng(1).permutation(len(rows))
+
+    def read(start: int, stop: int) -> np.ndarray:
+        asked.append(stop - start)
+        return rows[order][start:stop]
+
+    spread = replace(table, reader=read, named=lambda: table.labels.take(order))
+    moved = replace(projection, coordinates=projection.coordinates[order])
+    found, expected = named_regions(moved, spread), named_regions(projection, table)
+    assert sum(asked) == 3 * len(rows)
+    assert {(one.kind, one.words, one.rows) for one in found} == {(one.kind, one.words, one.rows) for one in expected}
+
+
 def test_names_of_regions_never_overlap(made: tuple[Projection, EmbeddingTable]) -> None:
     projection, table = made
     unused, *_ = named_regions(projection, table)
