@@ -254,7 +254,7 @@ def neighbours(
     for start, vectors in walk(table, whole=len(searches) == 1 and searches[0].plan.dtype == table.dtype):
         for search in searches:
             search.take(start, vectors)
-    left_out, labels = len(frame.absent(metric)), table.labels
+    left_out, labels = len(frame.absent(metric)), table.labels.texts
     shared, notes = mean_cosine(table), anisotropy_notes(table, metric, centred=centred)
     found = tuple(
         Neighbours(
@@ -306,7 +306,7 @@ class _Search:
             floor = _reached(np.concatenate([self.least, scores - slack]), self.k)
         # Each side of the comparison allows for rounding. While there are fewer than k rows, all with a value are kept.
         reach = scores >= floor - slack if isinstance(slack, float) else scores + slack >= floor
-        picks = np.flatnonzero(reach if floor > -np.inf else scores > -np.inf)
+        picks = (reach if floor > -np.inf else scores > -np.inf).nonzero()[0]
         lengths = self.frame.lengths[start + picks]
         values, rows = self.asked.values(vectors[picks], self.metric, self.frame, lengths), start + picks
         least = scores[picks] - (slack if isinstance(slack, float) else slack[picks])

@@ -153,7 +153,7 @@ def values_of(left: Floats, right: Floats, metric: Metric, lengths: Floats) -> F
         difference = left - right
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
     product = np.einsum("ij,ij->i", left, right)
-    return np.asarray(product if metric == "dot" else np.clip(product / lengths, -1, 1))
+    return np.asarray(product if metric == "dot" else np.minimum(np.maximum(product / lengths, -1), 1))
 
 
 def pair_values(vectors: Vectors, left: Rows, right: Rows, metric: Metric, frame: Frame) -> Floats:
