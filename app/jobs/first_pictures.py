@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.row_values import Progress
     from hfposemb.tables.table import EmbeddingTable
 
 
@@ -22,11 +23,11 @@ def unmeasured(found: Projection) -> Projection:
     return replace(found, trust=None, quality=NOT_MEASURED)
 
 
-def first_picture(table: EmbeddingTable, dims: int) -> Projection:
+def first_picture(table: EmbeddingTable, dims: int, progress: Progress | None = None) -> Projection:
     """Return the PCA of a table, unmeasured."""
     from hfposemb.analysis.projection import project
 
-    return unmeasured(project(table, method="pca", dims=dims))
+    return unmeasured(project(table, method="pca", dims=dims, progress=progress))
 
 
 def quickly_measured(found: Projection, table: EmbeddingTable) -> Projection:

@@ -44,12 +44,9 @@ def _rest(report: Report, doing: str) -> Report:
 
 def pca(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
     """Project a table by PCA, without measuring the projection's quality, which is a separate job."""
-    from hfposemb.analysis.projection import project
+    from .first_pictures import first_picture
 
-    from .first_pictures import unmeasured
-
-    table = _table(source, role, report, public=public)
-    return unmeasured(project(table, method="pca", dims=dims, progress=_rest(report, "PCA")))
+    return first_picture(_table(source, role, report, public=public), dims, _rest(report, "PCA"))
 
 
 @dataclass(frozen=True)

@@ -345,25 +345,23 @@ class _Spot:
         crowd = (self.unit - low) / (high - low) * size
         crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
         anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
-        names = [self.names[place] for place in inside]
-        offsets = label_placement.beside_dots(anchors, names, crowd, size=(float(size[0]), float(size[1]) - 24))
-        return [
-            self._named(inside[turn], offsets[turn], bgcolor=PAGE, xref="x2", yref="y2")
-            for turn in label_placement.unhidden(anchors, names, offsets)
-        ]
+        return self._beside(inside, anchors, crowd, size - (0, 24), bgcolor=PAGE, xref="x2", yref="y2")
 
     def _far_names(self) -> list[dict[str, Any]]:
         """Return labels of neighbours in the table that are elsewhere on the map."""
         far = [place for place, away in enumerate(self._away()) if away >= self.half][:6]
         crowd = self.unit * self.room
         anchors = crowd[[self.chosen[place] for place in far]]
-        size = (float(self.room[0]), float(self.room[1]))
-        names = [self.names[place] for place in far]
-        offsets = label_placement.beside_dots(anchors, names, crowd, size=size)
-        return [
-            self._named(far[turn], offsets[turn], bgcolor=PANEL)
-            for turn in label_placement.unhidden(anchors, names, offsets)
-        ]
+        return self._beside(far, anchors, crowd, self.room, bgcolor=PANEL)
+
+    def _beside(
+        self, places: Sequence[int], anchors: Array, crowd: Array, size: Array, **more: str
+    ) -> list[dict[str, Any]]:
+        """Return labels next to the dots at ``anchors``, except those that would hide an earlier one."""
+        names = [self.names[place] for place in places]
+        offsets = label_placement.beside_dots(anchors, names, crowd, size=(float(size[0]), float(size[1])))
+        kept = label_placement.unhidden(anchors, names, offsets)
+        return [self._named(places[turn], offsets[turn], **more) for turn in kept]
 
     def _named(self, place: int, offset: tuple[float, float], **more: str) -> dict[str, Any]:
         """Return a label next to its dot, with an opaque background: text among dots is illegible."""
