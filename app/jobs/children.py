@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from io import TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
@@ -498,6 +499,8 @@ def _child() -> None:
     """Entry point of the child: run the request on standard input, answer on standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not mix with the answers
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a process that is ended writes nothing that it still holds
     faulthandler.enable()  # crashes in native code leave a traceback on stderr
     memory, work, arguments, reports = pickle.loads(receive(sys.stdin.buffer))
     bound(memory)

@@ -105,6 +105,7 @@ def test_failing_work_is_one_line() -> None:
     ("work", "arguments", "details"),
     [
         (errands.printing, (None,), ["in printing", "KeyError: 'planted'", "a library says this"]),
+        (errands.printing_last, (), ["exit code 9", "a library says this"]),
         (errands.crash, (), ["SIGSEGV", "Fatal Python error", "in crash"]),
         (errands.not_sendable, (), ["pickle"]),
         (os._exit, (9,), ["exit code 9"]),
