@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
+from hfposemb.checkpoints.hub_access import local_path
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
@@ -23,7 +24,7 @@ from ..jobs.queue import Visitor
 from ..limits import CHECKED_AT_ONCE
 from ..recipes.check_snippets import checks
 from ..session.background_jobs import BackgroundJob
-from ..session.library import allowed, source_key
+from ..session.library import allowed, reader, source_key
 from ..session.opened import Opened
 from ..session.source_names import short_name
 from ..session.state import Session
@@ -65,7 +66,8 @@ def is_quick(source: Opened, session: Session) -> bool:
     if not isinstance(found, LocalSource):
         return False
     try:
-        files = found.path.iterdir() if found.path.is_dir() else iter((found.path,))
+        path = local_path(found, reader(public=session.public))
+        files = path.iterdir() if path.is_dir() else iter((path,))
         return sum(file.stat().st_size for file in files if file.is_file()) <= CHECKED_AT_ONCE
     except OSError:
         return False

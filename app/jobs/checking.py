@@ -21,5 +21,5 @@ def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
     report(0.0, "reading the files")
     with watching(lambda progress: report(0.5, f"reading the files, {megabytes(progress.done)}")):
         if public:
-            return publicly(lambda token: run(source, token=token, limits=PUBLIC_LIMITS))
+            return publicly(lambda reader: run(source, token=reader, limits=PUBLIC_LIMITS))
         return run(source, limits=DEFAULT_LIMITS)

@@ -462,7 +462,7 @@ def training(
 
     report(0.0, "looking for checkpoints")
     named = partial(revisions, source, pattern)
-    found = publicly(lambda token: named(token=token)) if public else named()
+    found = publicly(lambda reader: named(token=reader)) if public else named()
     read = partial(extract, public=public)
     run = trajectory(
         evenly_spaced(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read

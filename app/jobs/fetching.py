@@ -8,10 +8,11 @@ import time
 import traceback
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
+from hfposemb.checkpoints.hub_access import STRANGER
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceError
 from hfposemb.transfers import Progress, watching
@@ -114,14 +115,14 @@ def extract(text: str, *, public: bool, visitor: HubVisitor | None = None) -> Em
         return hpe.extract(text)
     if visitor is not None:
         return hpe.extract(text, token=visitor, limits=PUBLIC_LIMITS)
-    return publicly(lambda token: hpe.extract(text, token=token, limits=PUBLIC_LIMITS))
+    return publicly(lambda reader: hpe.extract(text, token=reader, limits=PUBLIC_LIMITS))
 
 
-def publicly(read: Callable[[Literal[False] | HubVisitor], T]) -> T:
-    """Call ``read`` without a token; in a child process that works for a visitor, again with theirs if refused."""
+def publicly(read: Callable[[HubVisitor], T]) -> T:
+    """Call ``read`` as a stranger; in a child process that works for a visitor, again as that visitor if refused."""
     global _private
     try:
-        return read(False)
+        return read(STRANGER)
     except RefusedError:
         if _served is None:
             raise
@@ -132,7 +133,8 @@ def publicly(read: Callable[[Literal[False] | HubVisitor], T]) -> T:
 def cache_of_results(*, public: bool) -> Cache:
     """Return the disk cache for results about what was read: the visitor's own if any of it is not public."""
     limit = (PUBLIC_LIMITS if public else DEFAULT_LIMITS).cache_bytes
-    return Cache(_served.folder, limit) if _served is not None and _private else Cache.default(limit=limit)
+    own = _served.folder if _served is not None and _private else None
+    return Cache.default(limit=limit) if own is None else Cache(own, limit)
 
 
 def table_of(found: Embeddings, role: str) -> EmbeddingTable:

@@ -222,19 +222,18 @@ def open_browser(url: str) -> None:
 
 def check_sources(sources: Sequence[str], *, public: bool) -> None:
     """Raise ``HfposembError`` for a source with an invalid name, a missing path, or a path in public mode."""
+    from hfposemb.checkpoints.hub_access import Access, local_path
     from hfposemb.tables.source_parser import parse_source
-    from hfposemb.tables.sources import LOCAL_PREFIXES, HubSource, LocalSource
+    from hfposemb.tables.sources import LocalSource, with_bases
 
     for text in sources:
-        source = parse_source(text)
-        if public and isinstance(source, HubSource) and source.base.startswith(LOCAL_PREFIXES):
-            raise InputError(f"{text} names a base model on this machine, and public mode opens no files")
-        if not isinstance(source, LocalSource):
-            continue
-        if public:
-            raise InputError(
-                f"{text} is on this machine, and public mode opens no files; use --trusted (public=False in Python), "
-                "or give a model of the Hub"
-            )
-        if not source.path.exists():
-            raise InputError(f"{text} does not exist; give a folder with a checkpoint or a .safetensors file")
+        for source in with_bases(parse_source(text)):
+            if not isinstance(source, LocalSource):
+                continue
+            if public:
+                raise InputError(
+                    f"{text} is on this machine, and public mode opens no files; use --trusted (public=False in "
+                    "Python), or give a model of the Hub"
+                )
+            if not local_path(source, Access()).exists():
+                raise InputError(f"{source} does not exist; give a folder with a checkpoint or a .safetensors file")

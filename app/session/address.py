@@ -11,12 +11,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 from uuid import uuid4
 
 import gradio as gr
+
+from hfposemb.checkpoints.hub_access import Access, local_path
+from hfposemb.errors import SourceError
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import LocalSource
 
 from ..components.events import QUIET, UNFOLDED
 from ..components.page_script import on_load
@@ -149,8 +153,9 @@ def sources_of(values: Sequence[str], *, public: bool) -> Iterator[str]:
 
 
 def _exists(text: str) -> bool:
-    with suppress(OSError, RuntimeError, ValueError):
-        return Path(text).expanduser().exists()
+    with suppress(OSError, ValueError, SourceError):
+        source = parse_source(text)
+        return isinstance(source, LocalSource) and local_path(source, Access()).exists()
     return False
 
 

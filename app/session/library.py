@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from hfposemb.checkpoints.hub_access import Visitor
+from hfposemb.checkpoints.hub_access import STRANGER, Access, Visitor, local_path
+from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 from hfposemb.errors import (
     CancelledError,
     CheckpointError,
@@ -29,7 +30,7 @@ from hfposemb.errors import (
 )
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.source_parser import parse_source
-from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Source
+from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Source, with_bases
 from hfposemb.tables.table import EmbeddingTable, all_rows
 from hfposemb.text import display
 
@@ -197,14 +198,10 @@ def allowed(text: str, *, public: bool) -> Source | LentSource:
     """Parse a source name, and reject what public mode forbids before any lookup."""
     if len(text) > LONGEST_SOURCE:
         raise SourceError(f"a source name can have at most {LONGEST_SOURCE:,} characters")
-    # Check before parsing, which would look up the home directory of the user in ~name.
-    if public and re.search(r"(^|[?&]base=)[./\\~]", text.strip()):
-        raise SourceError(
-            "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
-        )
     if lent(text) is not None:
         return LentSource(text)
     source = parse_source(text)
+    reader(public=public).check(source)
     if public and isinstance(source, BuiltinSource) and 4 * source.rows * source.width > BUILTIN_BYTES:
         raise SourceError(
             f"a built-in can have at most {BUILTIN_BYTES >> 20} MB on this public page; {source.rows:,} × "
@@ -218,18 +215,20 @@ def source_key(source: Source | LentSource, *, public: bool = False) -> Hashable
 
     In public mode the key of a Hub source differs, so that visitors never get what was opened with a user's token.
     """
-    return public and isinstance(source, HubSource), repr(source), *_state_of_files(source)
+    named, who = () if isinstance(source, LentSource) else with_bases(source), reader(public=public)
+    states = [_state_of_files(local_path(one, who)) for one in named if isinstance(one, LocalSource)]
+    return public and isinstance(source, HubSource), repr(source), *states
 
 
-def _state_of_files(source: Source | LentSource) -> tuple[Hashable, ...]:
-    """Return a fingerprint of a local source's files.
+def reader(*, public: bool) -> Access:
+    """Return for whom the sources of a page are opened."""
+    return Access(STRANGER, PUBLIC_LIMITS) if public else Access()
 
-    When it changes, the source is reopened and its results are recomputed.
-    """
-    if not isinstance(source, LocalSource):
-        return ()
+
+def _state_of_files(path: Path) -> tuple[Hashable, ...]:
+    """Return a fingerprint of the files at a path; when it changes, the source is reopened and results recomputed."""
     try:
-        with os.scandir(source.path if source.path.is_dir() else source.path.parent) as listed:
+        with os.scandir(path if path.is_dir() else path.parent) as listed:
             found = [(one.name, one.stat()) for one in itertools.islice(listed, MOST_FILES) if one.is_file()]
     except OSError:
         return ()  # opening the source reports the error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from hfposemb.errors import (
     HfposembError,
@@ -62,8 +61,7 @@ def _called(text: str) -> tuple[str, ...]:
     if (name := name_of(text)) is not None:
         return (name, text)
     try:
-        # A display name needs no home directory, and resolving ~name would reveal which users exist.
-        source = LocalSource(Path(text.strip())) if text.strip().startswith("~") else parse_source(text)
+        source = parse_source(text)
     except HfposembError:
         return (text,)
     match source:

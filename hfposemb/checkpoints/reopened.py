@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..lazy_attributes import lazy_attribute
 from ..tables.sources import HubSource
-from .hub_access import Access, Visitor
+from .hub_access import STRANGER, Access, Visitor
 from .safetensors import TensorInfo
 from .stated_roles import StatedRoles
 
@@ -80,10 +80,10 @@ class Repository(Protocol):
         ...
 
 
-def _picklable(token: str | bool | Visitor | None) -> bool | None:
-    """Return what another process may use in place of a token: nothing for a visitor, else its user's own."""
+def _picklable(token: str | bool | Visitor | None) -> bool | Visitor | None:
+    """Return what another process may use in place of a token: none for a visitor, else its user's own."""
     if isinstance(token, Visitor):
-        return False
+        return STRANGER
     return None if isinstance(token, str) else token
 
 

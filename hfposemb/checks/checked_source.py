@@ -13,7 +13,7 @@ from typing import Any
 from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
 from ..checkpoints.decoded import as_stored, at_hand, decoded
 from ..checkpoints.hub import HubCheckpoint, open_hub
-from ..checkpoints.hub_access import Access, Visitor
+from ..checkpoints.hub_access import Access, Visitor, local_path
 from ..checkpoints.limits import Limits
 from ..checkpoints.locate import is_index, locate
 from ..checkpoints.safetensors import TensorInfo
@@ -27,7 +27,7 @@ from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..models.table_names import outside_layers
 from ..tables.embeddings import Embeddings
-from ..tables.source_parser import parse_source
+from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
 from ..text import display
@@ -141,18 +141,20 @@ def open_source(
         SourceError: If it cannot be read.
         InputError: If it has no files.
     """
-    named = LocalSource(source) if isinstance(source, Path) else source
-    if isinstance(named, str):
-        named = parse_source(named)
+    named = source_of(source) if isinstance(source, str | Path) else source
+    access = Access(token, limits, likely=likely_tables)
+    if isinstance(named, Source):
+        access.check(named)
     match named:
         case HubSource():
-            return _on_hub(named, revision, Access(token, limits, likely=likely_tables), full)
+            return _on_hub(named, revision, access, full)
         case SampleSource(step=None):
             from ..samples import folder
 
-            return _on_disk(folder(named.name), named, f"sample:{named.name}", limits, full)
-        case LocalSource(path):
-            return _on_disk(path, named, str(path), limits, full)
+            return _on_disk(folder(named.name), named, str(named), access, full)
+        case LocalSource():
+            path = local_path(named, access)
+            return _on_disk(path, named, str(path), access, full)
         case BuiltinSource() | SampleSource():
             raise InputError(
                 f"{str(source)[:80]!r} has no files to check; give a folder, a .safetensors file or owner/name"
@@ -160,8 +162,8 @@ def open_source(
     raise SourceError(f"source must be a name or a path; got {type(source).__name__}")
 
 
-def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, limits: Limits, full: bool) -> CheckedSource:
-    embeddings = from_disk(named, limits)
+def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, access: Access, full: bool) -> CheckedSource:
+    embeddings, limits = from_disk(named, access), access.limits
     located = locate(path)
     tensors = open_tensors(path, limits, located=located)
     home = located.absolute().parent

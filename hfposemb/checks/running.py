@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..checkpoints.hub_access import Visitor
+from ..checkpoints.hub_access import Access, Visitor, local_path
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..errors import HfposembError
-from ..tables.source_parser import parse_source
+from ..tables.source_parser import source_of
 from ..tables.sources import LocalSource, Source
 from ..text import display
 from .check_report import CheckReport
@@ -57,7 +57,7 @@ def check(
         >>> report.passed, len(report.of("wrong"))
         (True, 0)
     """
-    found = list(_of_index(source))
+    found = list(_of_index(source, Access(token)))
     try:
         opened = open_source(source, revision=revision, token=token, limits=limits, full=full)
     except HfposembError as error:
@@ -77,10 +77,9 @@ def check(
     )
 
 
-def _of_index(source: str | Path | Source) -> Iterator[Finding]:
-    named = parse_source(source) if isinstance(source, str) else source
-    path = named.path if isinstance(named, LocalSource) else named
-    if isinstance(path, Path) and path.exists():
+def _of_index(source: str | Path | Source, access: Access) -> Iterator[Finding]:
+    named = source_of(source) if isinstance(source, str | Path) else source
+    if isinstance(named, LocalSource) and (path := local_path(named, access)).exists():
         yield from check_index(path)
 
 

@@ -19,15 +19,16 @@ from ..checkpoints.stated_roles import stated_roles
 from ..errors import InputError, MissingTableError, SourceError
 from ..tables.embeddings import Embeddings, LazyMapping
 from ..tables.encodings import Absolute, PositionEncoding
-from ..tables.source_parser import parse_source
+from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
+from ..text import display
 from . import row_checks
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
-from .opening import of_repository, open_folder, open_repository
+from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .position_mechanisms import absolute, keys, mechanisms
 from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
@@ -99,11 +100,11 @@ def extract(  # noqa: PLR0913 - keywords with defaults
     >>> hpe.extract("sample:gpt2", rows=["king", "queen"]).token
     EmbeddingTable('sample:gpt2 tokens', 2 × 128 float32, transformer.wte.weight of model.safetensors, stored as F16)
     """
-    named = LocalSource(source) if isinstance(source, Path) else source
-    if isinstance(named, str):
-        named = parse_source(named)
-    given = _Given(tables or {}, tokenizer, name, base or "")
+    named = source_of(source) if isinstance(source, str | Path) else source
+    applied_to = base if isinstance(base, bool) else source_of(base) if base else None
+    given = _Given(tables or {}, tokenizer, name, applied_to)
     access = Access(token, limits, allow_full_download, likely=likely_tables)
+    access.check(*given.names(named))
     if isinstance(named, HubSource):
         found = _from_hub(_at(named, revision), access, given)
     else:
@@ -119,8 +120,8 @@ def _from_here(
         given_for = "tokenizer, tables, name and base apply to checkpoints and torch modules"
         raise InputError(f"{given_for}, not to {source.name}")
     match source:
-        case LocalSource(path):
-            return _opened_files(open_folder(path, name=str(path), limits=access.limits), source, access, given)
+        case LocalSource():
+            return _opened_files(open_here(source, access), source, access, given)
         case SampleSource():
             return _from_sample(source)
         case BuiltinSource():
@@ -150,11 +151,10 @@ def sample_steps(name: str) -> list[int]:
 def _from_sample(sample: SampleSource) -> Embeddings:
     from ..samples import check_trained, folder
 
-    home = folder(sample.name)
     if sample.step is None:
-        return _from_files(open_folder(home, name=f"sample:{sample.name}", ours=True))
+        return _from_files(open_here(sample, Access()))
     check_trained(sample.name)
-    moments = Checkpoint.open(home / _MOMENTS)
+    moments = Checkpoint.open(folder(sample.name) / _MOMENTS)
     tensor = f"{_MOMENT}{sample.step}"
     if tensor not in moments.names():
         steps = ", ".join(map(str, sample_steps(sample.name)))
@@ -200,26 +200,26 @@ def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
         )
 
 
-def from_disk(source: LocalSource | SampleSource, limits: Limits) -> Embeddings:
+def from_disk(source: LocalSource | SampleSource, access: Access) -> Embeddings:
     """Return the embeddings of a source on this machine, even if no table is found.
 
     Args:
         source: A folder, a file, or a sample at the end of its training.
-        limits: Limits of what is read.
+        access: Who reads it, within which limits.
     """
     if isinstance(source, SampleSource):
         return _from_sample(source)
-    opened = open_folder(source.path, name=str(source.path), limits=limits)
-    return _opened_files(opened, source, Access(limits=limits), _Given({}, None, None, empty=True))
+    return _opened_files(open_here(source, access), source, access, _Given({}, None, None, empty=True))
 
 
 def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:
     """Return the embeddings of an opened source, on its base model if it is an adapter and one is named."""
     base = given.base or source.base
     if base:
-        from .applied_adapters import apply_adapter, stated_base
+        from .applied_adapters import apply_adapter
 
-        opened = apply_adapter(opened, _open_base(stated_base(opened) if base is True else base, access))
+        named = _stated_base(opened, source) if base is True else base
+        opened = apply_adapter(opened, _open_base(named, access))
     return _from_files(given.applied(opened, source.tables), empty=given.empty)
 
 
@@ -234,27 +234,38 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
         SourceError: If it cannot be opened.
         InputError: If it names no base model.
     """
-    from .applied_adapters import stated_base
-
-    named = LocalSource(adapter) if isinstance(adapter, Path) else parse_source(adapter)
+    named, access = source_of(adapter), Access(likely=likely_tables)
     if isinstance(named, HubSource):
-        return stated_base(open_repository(_at(named, revision), Access(likely=likely_tables))[0])
+        return str(_stated_base(open_repository(_at(named, revision), access)[0], named))
     if not isinstance(named, LocalSource):
         raise InputError(f"{str(adapter)[:80]!r} is not an adapter")
-    return stated_base(open_folder(named.path, name=str(named.path)))
+    return str(_stated_base(open_here(named, access), named))
 
 
-def _open_base(base: str | Path, access: Access) -> Opened:
-    named = LocalSource(base) if isinstance(base, Path) else parse_source(base)
-    match named:
-        case LocalSource(path):
-            return open_folder(path, name=str(path), limits=access.limits)
+def _stated_base(adapter: Opened, source: HubSource | LocalSource) -> Source:
+    """Return the base model that an adapter's configuration names; a file of the Hub names none on this machine."""
+    from .applied_adapters import stated_base
+
+    stated = stated_base(adapter)
+    advice = "give its name: --base SOURCE, or base=SOURCE"
+    try:
+        named = parse_source(stated)
+    except SourceError:
+        raise InputError(f"{adapter.name} calls its base model {display(stated, width=60)}; {advice}") from None
+    if isinstance(named, LocalSource) and isinstance(source, HubSource):
+        where = f"{display(stated, width=60)}, a path on the machine where it was trained"
+        raise InputError(f"{adapter.name} calls its base model {where}; {advice}")
+    return named
+
+
+def _open_base(base: Source, access: Access) -> Opened:
+    if isinstance(base, HubSource | LocalSource) and (base.tables or base.base):
+        raise InputError(f"{str(base)[:80]!r} has options; give the name of the base model alone")
+    match base:
         case HubSource():
-            return open_repository(named, access)[0]
-        case SampleSource(name, None):
-            from ..samples import folder
-
-            return open_folder(folder(name), name=f"sample:{name}", ours=True)
+            return open_repository(base, access)[0]
+        case LocalSource() | SampleSource(step=None):
+            return open_here(base, access)
     raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
 
 
@@ -300,9 +311,13 @@ class _Given:
     tables: Mapping[str, str]
     tokenizer: Tokenizer | None
     name: str | None
-    base: str | Path | bool = ""
+    base: Source | bool | None = None
     empty: bool = False
     """Whether a source without any table is accepted."""
+
+    def names(self, source: Source | torch.nn.Module) -> list[Source]:
+        """Return a source and the base model, unless it is a live model or the base model is not named here."""
+        return [one for one in (source, self.base) if isinstance(one, Source)]
 
     def __bool__(self) -> bool:
         """Return whether anything is stated."""

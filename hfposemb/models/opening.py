@@ -12,6 +12,7 @@ from ..checkpoints.decoded import at_hand, decoded
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
 from ..checkpoints.formats import StoredTensors, open_format
+from ..checkpoints.hub_access import Access, local_path
 from ..checkpoints.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.locate import is_pickled, locate
@@ -20,13 +21,12 @@ from ..checkpoints.safetensors import Checkpoint
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
 from ..errors import SourceError
-from ..tables.sources import HubSource
+from ..tables.sources import HubSource, LocalSource, SampleSource
 from .families import likely_tables
 from .opened_model import Opened
 
 if TYPE_CHECKING:
     from ..checkpoints.hub import HubCheckpoint
-    from ..checkpoints.hub_access import Access
     from ..transfers import Traffic
 
 
@@ -55,20 +55,28 @@ def _learned(tensors: StoredTensors, file: str) -> StoredTensors:
     return LearnedTokens(tensors) if are_learned_tokens(tensors, file) else tensors
 
 
-def open_folder(path: Path, *, name: str, limits: Limits = DEFAULT_LIMITS, ours: bool = False) -> Opened:
-    """Open a folder or file on this machine.
+def open_here(source: LocalSource | SampleSource, access: Access) -> Opened:
+    """Open a folder or file on this machine, or a sample at the end of its training.
 
     Args:
-        path: The folder or file.
-        name: Name of the source.
-        limits: Limits of what is read.
-        ours: Whether it is shipped with this package, so that its tokenizer may run in this process.
+        source: The folder, file or sample.
+        access: Who reads it, within which limits.
 
     Raises:
         SourceError: If it cannot be opened.
     """
+    if isinstance(source, SampleSource):
+        from ..samples import folder
+
+        # Shipped with this package, so that its tokenizer may run in this process.
+        return _open(folder(source.name), str(source), DEFAULT_LIMITS, ours=True)
+    path = local_path(source, access)
     if not path.exists():
         raise SourceError(f"{path} does not exist; give a folder with a checkpoint or a checkpoint file")
+    return _open(path, str(path), access.limits)
+
+
+def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opened:
     located = locate(path)
     checkpoint = open_tensors(path, limits, located=located)
     home = located.absolute().parent

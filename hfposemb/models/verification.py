@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.hub_access import Access, local_path
 from ..errors import HfposembError, MissingExtraError, SourceError, one_line
 from ..samples import TRAINED, folder
 from ..tables.embeddings import Embeddings
@@ -95,7 +96,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
     if isinstance(named, HubSource):
         where, options = named.repo, {"revision": revision or named.revision, "token": token}
     else:
-        where, options = str(folder(named.name) if isinstance(named, SampleSource) else named.path), {}
+        where, options = str(folder(named.name) if isinstance(named, SampleSource) else local_path(named, Access())), {}
     kind = _class_of(embeddings.config)
     try:
         model = kind.from_pretrained(where, dtype=torch.float32, **options).eval()

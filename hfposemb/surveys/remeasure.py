@@ -206,7 +206,7 @@ def _pinned(source: str, rows: Sequence[Row]) -> Target:
     commit = next((row["commit"] for row in rows if row["commit"]), None)
     if commit is None or not isinstance(named, HubSource):
         return target
-    return replace(target, read=f"{named.repo}@{commit}")
+    return replace(target, read=str(named.at(commit)))
 
 
 def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..analysis.cached_results import LIBRARIES, library_version
 from ..analysis.row_values import Progress
 from ..analysis.surrogates import DRAWS, on_one_core
+from ..checkpoints.hub_access import Access, local_path
 from ..checkpoints.locate import locate
 from ..comparison.head_sample import own_head
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
@@ -218,11 +219,11 @@ def target_of(source: str) -> Target:
     named = parse_source(source)
     if not isinstance(named, LocalSource):
         return Target(source.strip(), source.strip())
-    path, stamp = named.path.absolute(), ""
+    path, stamp = local_path(named, Access()).absolute(), ""
     with suppress(HfposembError, OSError):  # reported later, in the source's row
         status = locate(path).stat()
         stamp = f"{status.st_size} {status.st_mtime_ns}"
-    return Target(source.strip(), str(path), stamp)
+    return Target(source.strip(), str(replace(named, path=path, in_home=False)), stamp)
 
 
 def _refuse_useless(targets: Sequence[Target], measures: Sequence[Measure]) -> None:

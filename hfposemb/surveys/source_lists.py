@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.http_errors import http_errors
-from ..checkpoints.hub_access import Access, Visitor
+from ..checkpoints.hub_access import Access, Visitor, local_path
 from ..errors import HubError, InputError, OfflineError, SourceError
 from ..models.extraction import sample_steps
 from ..tables.source_parser import parse_source
@@ -107,11 +107,11 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
     named = parse_source(source)
     match named:
         case HubSource(repo, None):
-            names, form = _of_hub(repo, Access(token)), f"{repo}@{{}}"
+            names = _of_hub(repo, Access(token))
         case SampleSource(name, None):
-            names, form = [f"step-{step}" for step in sample_steps(name)], f"sample:{name}@{{}}"
-        case LocalSource(path):
-            names, form = _of_folder(path, source), f"{source.rstrip('/')}/{{}}"
+            names = [f"step-{step}" for step in sample_steps(name)]
+        case LocalSource():
+            names = _of_folder(local_path(named, Access(token)), source)
         case _:
             raise InputError(
                 f"{source} has no revisions; give a repository, a folder of checkpoints or a sample such as sample:gpt2"
@@ -121,7 +121,9 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
         shown = ", ".join(names[:_MOST_SHOWN]) + (f", … ({len(names)})" if len(names) > _MOST_SHOWN else "")
         known = f"; its revisions are {shown}" if names else ": it has no checkpoints"
         raise InputError(f"{source} has no revision matching {pattern!r:.80}{known}")
-    return [form.format(name) for name in found]
+    if isinstance(named, HubSource):
+        return [str(named.at(name)) for name in found]
+    return [f"{source.strip().rstrip('/')}{'/' if isinstance(named, LocalSource) else '@'}{name}" for name in found]
 
 
 def _of_hub(repo: str, access: Access) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from .sources import LOCAL_PREFIXES
 
@@ -24,13 +24,13 @@ def names(sources: Sequence[str], *, widest: int = 0) -> list[str]:
     return distinct(sources, [(name,) if len(name) <= widest else ("…" + name[1 - widest :], name) for name in found])
 
 
-def path_names(path: Path) -> tuple[str, ...]:
+def path_names(path: PurePath) -> tuple[str, ...]:
     """Return candidate names of a folder or file, from the shortest to the whole path.
 
     For ``/runs/a/final/model`` they are ``final/model``, since ``model`` is generic, then ``a/…/model``.
     """
     folder = path.parent if path.suffix == ".safetensors" else path
-    parts = [part for part in folder.absolute().parts if part not in ("/", "\\")]
+    parts = [part for part in Path(folder).absolute().parts if part not in ("/", "\\")]
     if not parts:
         return (str(path),)
     *before, last = parts

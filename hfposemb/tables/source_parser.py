@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
+from urllib.parse import parse_qsl
 
 from ..errors import SourceError
 from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource, Source
@@ -28,23 +29,33 @@ _LONGEST = 4096
 
 
 def parse_source(text: str) -> Source:
-    """Parse the name of a source, without opening or looking up anything.
+    """Parse the name of a source, without opening or looking up anything, not even whose home folder ``~name`` is.
 
     Args:
         text: ``owner/name``, ``owner/name@revision`` or ``owner/name/folder/or/file@revision`` on the Hub; a local
             path, which must start with ``./``, ``../``, ``/`` or ``~``; a sample such as ``sample:bert``; or a built-in
             such as ``sinusoidal:1024x768``. A name is never looked up in the working directory. For the Hub and local
             paths, ``?token=TENSOR&position=TENSOR`` at the end names the tensors of tables, and ``?base=SOURCE`` the
-            source that an adapter is applied to.
+            source that an adapter is applied to, which is written in the same way, without white space around it.
 
     Raises:
         SourceError: If the text is none of these.
     """
-    name = text.strip()
+    return _parsed(text.strip())
+
+
+def source_of(named: str | Path) -> Source:
+    """Return a name or a path as a source; a ``~`` in a path is no home folder."""
+    return parse_source(named) if isinstance(named, str) else LocalSource(PurePath(named))
+
+
+def _parsed(name: str) -> Source:
+    """Parse a name as it stands: nothing in it is stripped or decoded, so that what is judged is what is opened."""
     if len(name) > _LONGEST or min(name, default=" ") < " ":
         raise SourceError("a source must be one line such as owner/name, ./folder, sample:bert or sinusoidal:1024x768")
-    if name in (".", "..") or name.startswith(LOCAL_PREFIXES):
-        return _local(name)
+    if name.startswith(LOCAL_PREFIXES):
+        asked, tables, base = _options(name)
+        return LocalSource(PurePath(asked), tables, base, in_home=asked.startswith("~"))
     if ":" in name.partition("?")[0]:
         scheme, _, rest = name.partition(":")
         return _sample(rest) if scheme == "sample" else _builtin(scheme, rest)
@@ -61,20 +72,11 @@ def parse_source(text: str) -> Source:
     )
 
 
-def _local(name: str) -> LocalSource:
-    asked, tables, base = _options(name)
-    try:
-        path = Path(asked)
-        return LocalSource(path.expanduser() if asked.startswith("~") else path, tables, base)
-    except RuntimeError as error:
-        raise SourceError(f"{name!r} refers to a home folder that does not exist; write the full path") from error
-
-
-def _options(name: str) -> tuple[str, dict[str, str], str]:
+def _options(name: str) -> tuple[str, dict[str, str], Source | None]:
     """Split ``?role=TENSOR&base=SOURCE`` from the end of a source's name. Raises ``SourceError`` for other options."""
     match = _OPTIONS.fullmatch(name) if "?" in name else None
     if match is None:
-        return name, {}, ""
+        return name, {}, None
     pairs = [(key, value) for key, _, value in (option.partition("=") for option in match["query"].split("&"))]
     options = dict(pairs)
     for key, value in pairs:
@@ -83,10 +85,8 @@ def _options(name: str) -> tuple[str, dict[str, str], str]:
             raise SourceError(f"unknown option {key[:40]!r}; the options are {known}")
     if len(options) != len(pairs):
         raise SourceError(f"{match['query'][:80]!r} has an option twice; give each once")
-    base = options.pop(BASE, "")
-    if base and not base.startswith(LOCAL_PREFIXES):
-        parse_source(base)  # raises if it is none
-    return match["source"], options, base
+    base = options.pop(BASE, None)
+    return match["source"], options, None if base is None else _parsed(base)
 
 
 def _sample(rest: str) -> SampleSource:
@@ -103,8 +103,6 @@ def _sample(rest: str) -> SampleSource:
 
 
 def _builtin(scheme: str, rest: str) -> BuiltinSource:
-    from urllib.parse import parse_qsl
-
     from .closed_forms import BUILTINS
 
     if scheme not in BUILTINS:

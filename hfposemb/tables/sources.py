@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import PurePath
 from typing import TypeAlias
+from urllib.parse import urlencode
 
-LOCAL_PREFIXES = ("./", "../", "/", "~")
+LOCAL_PREFIXES = (".", "/", "\\", "~")
+"""What the name of a folder or file begins with; no name on the Hub does."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +21,14 @@ class HubSource:
         revision: Branch, tag or commit.
         path: Folder or file in the repository; "" for the repository itself.
         tables: Names of tensors by role, which replace those that would be found.
-        base: Name of the source that an adapter is applied to; "" for none.
+        base: Source that an adapter is applied to.
     """
 
     repo: str
     revision: str | None = None
     path: str = ""
     tables: Mapping[str, str] = field(default_factory=dict)
-    base: str = ""
+    base: Source | None = None
 
     def __str__(self) -> str:
         """Return the name that is parsed to this source."""
@@ -41,17 +43,25 @@ class HubSource:
 
 @dataclass(frozen=True)
 class LocalSource:
-    """A folder or a checkpoint file on this machine.
+    """A folder or a checkpoint file on this machine, which only ``hub_access.local_path`` turns into a place on disk.
 
     Attributes:
-        path: The folder or file.
+        path: The folder or file as it was written.
         tables: Names of tensors by role, which replace those that would be found.
-        base: Name of the source that an adapter is applied to; "" for none.
+        base: Source that an adapter is applied to.
+        in_home: Whether a ``~`` at its beginning stands for a home folder, which nobody has looked up yet.
     """
 
-    path: Path
+    path: PurePath
     tables: Mapping[str, str] = field(default_factory=dict)
-    base: str = ""
+    base: Source | None = None
+    in_home: bool = False
+
+    def __str__(self) -> str:
+        """Return a name that is parsed to this source."""
+        path = str(self.path)
+        marked = self.in_home if path.startswith("~") else path.startswith(LOCAL_PREFIXES)
+        return f"{path if marked else f'./{path}'}{_query(self)}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,10 @@ class BuiltinSource:
     width: int
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """Return a name that is parsed to this source."""
+        return f"{self.name}:{self.rows}x{self.width}{'?' if self.options else ''}{urlencode(self.options)}"
+
 
 @dataclass(frozen=True)
 class SampleSource:
@@ -71,10 +85,21 @@ class SampleSource:
     name: str
     step: int | None = None
 
+    def __str__(self) -> str:
+        """Return the name that is parsed to this source."""
+        return f"sample:{self.name}" + ("" if self.step is None else f"@step-{self.step}")
+
 
 Source: TypeAlias = HubSource | LocalSource | BuiltinSource | SampleSource
 
 
-def _query(source: HubSource) -> str:
-    options = {**source.tables, **({"base": source.base} if source.base else {})}
+def with_bases(source: Source) -> Iterator[Source]:
+    """Yield a source and every source that it names."""
+    yield source
+    if isinstance(source, HubSource | LocalSource) and source.base is not None:
+        yield from with_bases(source.base)
+
+
+def _query(source: HubSource | LocalSource) -> str:
+    options = {**source.tables, **({"base": str(source.base)} if source.base else {})}
     return "?" + "&".join(f"{name}={value}" for name, value in options.items()) if options else ""

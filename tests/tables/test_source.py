@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePath
 
 import pytest
 from hypothesis import given
@@ -23,13 +23,14 @@ from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Sampl
         ("a/b/text_encoder", HubSource("a/b", None, "text_encoder")),
         ("a/b/onnx/model_q4.onnx@v1.0", HubSource("a/b", "v1.0", "onnx/model_q4.onnx")),
         ("a/b@refs/pr/3?token=emb.weight", HubSource("a/b", "refs/pr/3", "", {"token": "emb.weight"})),
-        ("./d?token=x&position=y.z", LocalSource(Path("d"), {"token": "x", "position": "y.z"})),
-        ("./what?", LocalSource(Path("what?"))),
-        ("./gpt2", LocalSource(Path("gpt2"))),
-        ("../x/y.safetensors", LocalSource(Path("../x/y.safetensors"))),
-        ("/srv/model", LocalSource(Path("/srv/model"))),
-        ("~/model", LocalSource(Path.home() / "model")),
-        (".", LocalSource(Path("."))),
+        ("./d?token=x&position=y.z", LocalSource(PurePath("d"), {"token": "x", "position": "y.z"})),
+        ("./what?", LocalSource(PurePath("what?"))),
+        ("./gpt2", LocalSource(PurePath("gpt2"))),
+        ("../x/y.safetensors", LocalSource(PurePath("../x/y.safetensors"))),
+        ("/srv/model", LocalSource(PurePath("/srv/model"))),
+        ("~/model", LocalSource(PurePath("~/model"), in_home=True)),
+        ("./~/model", LocalSource(PurePath("~/model"))),
+        (".", LocalSource(PurePath("."))),
         ("sinusoidal:1024x768", BuiltinSource("sinusoidal", 1024, 768)),
         ("random:8x4?std=0.1&seed=3", BuiltinSource("random", 8, 4, {"std": "0.1", "seed": "3"})),
         ("sample:bert", SampleSource("bert")),
@@ -47,7 +48,8 @@ def test_spellings(text: str, source: object) -> None:
         *("", " ", "a/b/../c", "a b", "-x", "a/", "/../\x00", "x" * 5000, "http://a/b", "a@", "a@@b", "a--b/c", "a..b"),
         *("sample:", "sample:bert@3", "sample:gpt2@step-", "sinusoidal:", "sinusoidal:3", "sinusoidal:axb"),
         *("a/b?tokens=x", "a/b?token=", "a/b?token=x&token=y", "./d?role=x", "a/b/.hidden", "a/b/c//d", "x/y.git/z"),
-        *("sinusoidal:3x4?x", "sinusoidal:-3x4", "nope:3x4", "ünïcode/x", "<script>", "a\nb", "~nobody-has-this/x"),
+        *("sinusoidal:3x4?x", "sinusoidal:-3x4", "nope:3x4", "ünïcode/x", "<script>", "a\nb", "a/b?base= c/d", "a/b?base=c/d\u00a0?x=y"),
+        *("a/b?base=c/d?base=e/f", "a/b?base=", "a/b?base=\t/x", "./d?base= ./e"),
     ],
 )
 def test_everything_else_is_one_line(text: str) -> None:
@@ -58,9 +60,14 @@ def test_everything_else_is_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7"]
+    "text",
+    [
+        *("gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7", "a/b?base=./c"),
+        *("./d?token=t&base=a/b@main", "./~x", "~/x", "~x/y", "/a/b c", ".hidden/d", "\\\\server\\d", "sample:gpt2@step-500"),
+        *("sample:minilm", "sinusoidal:8x4", "random:8x4?std=0.1&seed=3"),
+    ],
 )
-def test_a_repository_is_written_as_it_is_read(text: str) -> None:
+def test_a_source_is_written_as_it_is_read(text: str) -> None:
     assert str(parse_source(text)) == text
 
 
@@ -80,4 +87,4 @@ def test_only_marked_paths_are_local(text: str) -> None:
     except SourceError:
         return
     if isinstance(source, LocalSource):
-        assert text.strip().startswith((".", "/", "~"))
+        assert text.strip().startswith((".", "/", "~", "\\"))
