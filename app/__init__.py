@@ -484,10 +484,11 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
     from .server.static_delivery import StaticDelivery
+    from .server.temporary_folder import served_folders
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    outermost = [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
+    outermost = [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

@@ -358,6 +358,11 @@ def kept_file(content: bytes, name: str) -> str:
     return str(_store().put(content, name)["path"])
 
 
+def kept_folder() -> str:
+    """Return the folder of everything that is written for pages."""
+    return str(_store()._folder)
+
+
 def kept_files() -> Mapping[str, bytes | None]:
     """Return the paths at which the scripts and the style sheet of all rows are served.
 

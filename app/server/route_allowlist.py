@@ -2,14 +2,16 @@
 
 Gradio serves more routes than this app uses: uploads, a proxy, functions of components, recordings, a way around the
 queue. Guarantees in public mode: every route not listed here is answered with 403, a request body has at most
-``REQUEST_BYTES``, and files of other hosts are never served. Gradio decides which local files are served: those that
-the app wrote for a page.
+``REQUEST_BYTES``, and files of other hosts are never served. A file that a request names in its address or its body is
+in one of the folders of what the app wrote for pages, or nobody looks at it; within them Gradio decides what is served.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from ..limits import REQUEST_BYTES
@@ -21,10 +23,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _READ = re.compile(
     r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/preview\.png|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
     r"|/gradio_api/(mcp/?|mcp/schema|info/?|openapi\.json|app_id/?|user/?|startup-events|theme\.css|queue/(data|status)|heartbeat/\w+"
-    r"|call/(v2/)?\w+/\w+)"
-    r"|/gradio_api/file=(?!//|[^/]*:)[^\\]+",
+    r"|call/(v2/)?\w+/\w+)",
     re.DOTALL,
 )
+_FILE = "/gradio_api/file="
 _WRITE = re.compile(r"/gradio_api/(mcp/?|queue/join|cancel|reset/?|call/(v2/)?\w+/?)")
 _LOGIN = {"GET": re.compile(r"/logout|/gradio_api/login_check/?"), "POST": re.compile(r"/login/?")}
 """Additional routes of a page with a password, by method."""
@@ -36,18 +38,27 @@ _SIGN_IN = re.compile(r"/login/(huggingface|callback)|/logout")
 class Doors:
     """ASGI middleware that allows the routes the page needs.
 
-    With ``login`` also those of the page that asks for a password, with ``sign_in`` those of Gradio's OAuth.
+    With ``login`` also those of the page that asks for a password, with ``sign_in`` those of Gradio's OAuth. Files are
+    served from ``folders`` only.
     """
 
     def __init__(
-        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], *, login: bool = False, sign_in: bool = False
+        self,
+        app: Callable[[Scope, Receive, Send], Awaitable[None]],
+        *,
+        folders: Sequence[str] = (),
+        login: bool = False,
+        sign_in: bool = False,
     ) -> None:
         self.app = app
-        self.login, self.sign_in = login, sign_in
+        self.folders, self.login, self.sign_in = tuple(folders), login, sign_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 403, 411 or 413, or pass the request on."""
-        refused = _refused(scope, login=self.login, sign_in=self.sign_in)
+        """Answer 400, 403, 411 or 413, or pass the request on."""
+        refused = _refused(scope, folders=self.folders, login=self.login, sign_in=self.sign_in)
+        if refused is None and scope["type"] == "http" and scope["method"] == "POST":
+            body = await _body(receive)
+            refused, receive = self._refused_body(scope, body), _again(body, receive)
         if refused is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -58,8 +69,53 @@ class Doors:
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": said.encode()})
 
+    def _refused_body(self, scope: Scope, body: bytes) -> tuple[int, str] | None:
+        """Return the status and message for a body that is no JSON or names a file that no page was given."""
+        if not body or (self.login and _LOGIN["POST"].fullmatch(scope["path"])):
+            return None
+        try:
+            named = list(_named_files(json.loads(body)))
+        except (ValueError, RecursionError):
+            return 400, "the body of the request is not JSON\n"
+        if all(_is_served(f"{_FILE}{path}", self.folders) for path in named):
+            return None
+        return 403, "the request names a file, and this page takes none\n"
 
-def _refused(scope: Scope, *, login: bool = False, sign_in: bool = False) -> tuple[int, str] | None:
+
+async def _body(receive: Receive) -> bytes:
+    """Read a body, whose length is bounded by ``_refused``; what is there if the client leaves."""
+    parts = []
+    while (message := await receive())["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    return b"".join(parts)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return a function that receives a body that was read, then what follows it."""
+    left = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> MutableMapping[str, Any]:
+        return left.pop() if left else await receive()
+
+    return received
+
+
+def _named_files(value: Any) -> Iterator[str]:
+    """Yield the paths of the values that Gradio would take for files, at any depth."""
+    if isinstance(value, dict):
+        if isinstance(value.get("path"), str):
+            yield value["path"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _named_files(one)
+
+
+def _refused(
+    scope: Scope, *, folders: Sequence[str] = (), login: bool = False, sign_in: bool = False
+) -> tuple[int, str] | None:
     """Return the status and message for a request that is rejected, otherwise ``None``."""
     if scope["type"] == "lifespan":
         return None
@@ -70,7 +126,7 @@ def _refused(scope: Scope, *, login: bool = False, sign_in: bool = False) -> tup
     named = login and method in _LOGIN and _LOGIN[method].fullmatch(path)
     named = named or (sign_in and method == "GET" and _SIGN_IN.fullmatch(path))
     if method in ("GET", "HEAD"):
-        return None if named or _READ.fullmatch(path) else closed
+        return None if named or _is_route(path) or _is_served(path, folders) else closed
     if method == "OPTIONS":
         return None
     if method != "POST" or not (named or _WRITE.fullmatch(path)):
@@ -79,3 +135,15 @@ def _refused(scope: Scope, *, login: bool = False, sign_in: bool = False) -> tup
     if not length.isdigit():
         return 411, "the request needs a Content-Length header\n"
     return (413, f"a request can have at most {REQUEST_BYTES:,} bytes\n") if int(length) > REQUEST_BYTES else None
+
+
+def _is_route(path: str) -> bool:
+    """Return whether a path is that of a route to read, with nothing in it that leads elsewhere."""
+    return _READ.fullmatch(path) is not None and os.path.normpath(path) == (path.rstrip("/") or "/")
+
+
+def _is_served(route: str, folders: Sequence[str]) -> bool:
+    """Return whether a route asks for a file within one of some folders, without looking at the disk."""
+    path = route.removeprefix(_FILE)
+    written_out = path == os.path.normpath(path) and "\x00" not in path  # as the app writes it: nothing is resolved
+    return route != path and written_out and any(path.startswith(f"{folder}{os.sep}") for folder in folders)

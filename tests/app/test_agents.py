@@ -16,9 +16,6 @@ import numpy as np
 import pytest
 import yaml
 from hfposemb.app.server.mcp_answers import KEY_METRICS, MOST_CHARACTERS, Answer
-from mcp import ClientSession
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult
 
 import hfposemb as hpe
 from hfposemb import app
@@ -27,6 +24,7 @@ from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import document
 from tests.project.test_docs import run_snippets
+from tests.support.serving import call_tools as call
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
 
 TOOLS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check")
@@ -49,20 +47,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def talked(url: str) -> Talk:
     """The talk of a client that answers the six questions."""
     return asyncio.run(talk(url))
-
-
-def call(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[CallToolResult]:
-    """Call tools, by names without the prefix, in one session of a client."""
-
-    async def called() -> list[CallToolResult]:
-        async with (
-            streamable_http_client(f"{url}/gradio_api/mcp/") as (read, write, _),
-            ClientSession(read, write) as session,
-        ):
-            await session.initialize()
-            return [await session.call_tool(f"hfposemb_{name}", dict(given)) for name, given in calls]
-
-    return asyncio.run(called())
 
 
 def answers(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

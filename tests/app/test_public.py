@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from hfposemb.app import limits, on_a_space
 from hfposemb.app.server import route_allowlist
@@ -19,10 +23,12 @@ from hfposemb import app
 from tests.app.test_app import WORDS, checkpoint
 from tests.conftest import FULL
 from tests.hub.session import HUB
-from tests.support.serving import Served, Visitor, serving
+from tests.support import doors
+from tests.support.serving import ROOT, Served, Visitor, call_tools, serving
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
+HOOKED = ["open 'canary-of-the-hook'"]
 REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
 
 
@@ -38,19 +44,41 @@ def canary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def adapter(config: dict[str, Any]) -> dict[str, bytes]:
+    """Return the files of an adapter with a configuration."""
+    from safetensors.numpy import save
+
+    name = "base_model.model.embeddings.word_embeddings.lora_embedding_"
+    changes = {f"{name}{one}": np.ones((2, 8), "f4") for one in "AB"}
+    return {"adapter_config.json": json.dumps(config).encode(), "adapter_model.safetensors": save(changes)}
+
+
 @pytest.fixture(scope="module")
 def served(canary: Path) -> Iterator[Served]:
     """The app for strangers, where the machine has a token and a private model that it opens."""
     HUB.reset()
     files = {path.name: path for path in (canary / "canary").iterdir() if path.suffix != ".txt"}
     HUB.add("owner/open", files)
+    for number, path in enumerate(doors.paths(canary)):  # files of the Hub that name files of the server
+        named = {
+            "base_model_name_or_path": path,
+            "peft_type": "LORA",
+            "r": 2,
+            "auto_map": {"AutoModel": f"{path}--x.Y"},
+        }
+        modules = [{"idx": 0, "name": "0", "path": path, "type": "sentence_transformers.models.Transformer"}]
+        weights = {"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": path}}
+        HUB.add(f"owner/adapter-{number}", adapter(named))
+        HUB.add(f"owner/modules-{number}", {**files, "modules.json": json.dumps(modules).encode()})
+        HUB.add(f"owner/index-{number}", {"model.safetensors.index.json": json.dumps(weights).encode()})
     HUB.add("owner/private", files, private=True)
     HUB.grant(TOKEN, {"owner/private"})
     cache = {"HFPOSEMB_CACHE": str(canary / "kept"), "HF_HOME": str(canary / "hf")}
     with serving(canary, HF_TOKEN=TOKEN, HUGGING_FACE_HUB_TOKEN=TOKEN, **cache) as found:
         page = Visitor(found.url)
         page.close()
-        assert found.opened == ["open 'canary-of-the-hook'"], "the meta test: what is opened is seen"
+        found.settle()
+        assert found.opened == HOOKED, "the meta test: what is opened is seen"
         yield found
     HUB.reset()
 
@@ -61,7 +89,7 @@ def page(served: Served) -> Iterator[Visitor]:
     visitor = Visitor(served.url)
     yield visitor
     visitor.close()
-    assert served.opened == ["open 'canary-of-the-hook'"]
+    assert served.opened == HOOKED
     heard = "\n".join(visitor.heard)
     assert "Traceback" not in heard
     assert SECRET not in heard
@@ -117,7 +145,7 @@ def test_local_paths_are_refused_alike_whether_they_exist_or_not(page: Visitor, 
         assert all(other == said for other in others), "every tab says the same"
         assert len(said) == len(chosen), (chosen, said)
         for path, line in zip(chosen, said, strict=True):
-            if path.strip().startswith((".", "/", "~", "\\")):
+            if path.strip().startswith((".", "/", "~", "\\")) and "\x00" not in path:
                 assert line == REFUSAL, path
                 plain += 1
             else:  # no source at all: said by the way it is written, which every name of that kind shares
@@ -188,7 +216,7 @@ def test_served_files_are_none_of_this_machine(path: str, client: httpx.Client, 
         assert answer.status_code in (400, 403, 404, 405), (method, answer.status_code)
         assert SECRET not in answer.text
         assert "root:" not in answer.text
-    assert served.opened == ["open 'canary-of-the-hook'"]
+    assert served.opened == HOOKED
 
 
 def test_the_page_is_sent_compressed(client: httpx.Client) -> None:
@@ -226,7 +254,7 @@ def test_doors_that_the_page_does_not_need_are_closed(path: str, client: httpx.C
     content = {"files": ("x.txt", b"canary-upload")}
     assert client.post(f"/gradio_api/{path}", files=content).status_code == 403
     assert client.post(f"/gradio_api/{path}", json={"data": [], "session_hash": "x"}).status_code == 403
-    assert served.opened == ["open 'canary-of-the-hook'"]
+    assert served.opened == HOOKED
 
 
 def test_what_the_page_needs_is_served(page: Visitor) -> None:
@@ -314,13 +342,56 @@ def test_crafted_payloads_reach_nothing(turn: int, page: Visitor, served: Served
     other.close()
 
 
-@pytest.mark.parametrize("base", ["./x", "/etc", "~root", "../x"])
-def test_the_base_of_an_adapter_is_no_path_in_public(base: str) -> None:
-    from hfposemb.app.session.library import allowed
+@pytest.mark.parametrize("turn", range(40 if FULL else 1))
+def test_names_of_files_reach_nothing_through_any_event(turn: int, page: Visitor, canary: Path) -> None:
+    asked = doors.names(canary, len(page.dependencies), seed=turn)
+    for name, bound in zip(asked, page.dependencies, strict=True):
+        trigger = bound["targets"][0][0] if bound["targets"] else None
+        values = (page.values[key] for key in bound["inputs"])
+        data = [[name] if isinstance(value, list) else name for value in values]
+        page.run(bound, trigger, data=data, event_data={"value": name, "sources": [name], "query": f"?models={name}"})
 
-    with pytest.raises(hpe.errors.SourceError, match="only if the app runs on your own machine"):
-        allowed(f"a/adapter?base={base}", public=True)
-    assert allowed("a/adapter?base=a/base", public=True)
+
+NAMED: dict[str, dict[str, Any]] = {
+    "info": {},
+    "search": {"query": "king", "regex": False, "table": "", "limit": 5, "offset": 0},
+    "tokenise": {"text": "king", "neighbours": False},
+    "neighbours": {"query": "king", "k": 3, "metric": "cosine", "table": "", "centred": False},
+    "similarity": {"rows": ["king", "queen"], "metric": "cosine", "table": "", "centred": False},
+    "project": {"method": "pca", "dims": 2, "table": "position", "points": 5},
+    "compare": {},
+    "check": {},
+}
+"""The endpoints, which are the tools too, with what each is given beside the source."""
+
+
+def test_names_of_files_reach_nothing_through_endpoints_and_tools(page: Visitor, served: Served, canary: Path) -> None:
+    asked = doors.names(canary, 1_000 if FULL else 40)
+    asked += [f"owner/{kind}-{one}" for kind in ("adapter", "modules", "index") for one in range(12 if FULL else 2)]
+    tools = []
+    for number, name in enumerate(asked):
+        endpoint, given = list(NAMED.items())[number % len(NAMED)]
+        source = {"sources": [name, "sample:bert"]} if endpoint == "compare" else {"source": name}
+        called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": [*source.values(), *given.values()]})
+        answer = page.client.get(f"/gradio_api/call/{endpoint}/{called.json()['event_id']}").text
+        page.heard.append(answer)
+        assert answer.startswith("event: error") or name.startswith("owner/"), (endpoint, name, answer)
+        settings = {key: value for key, value in given.items() if key not in ("limit", "points", "k")}
+        tools.append((endpoint, {**source, **settings}))
+    for result, (endpoint, given) in zip(call_tools(served.url, *tools), tools, strict=True):
+        page.heard += [content.text for content in result.content]
+        assert result.isError or str(given).count("owner/"), (endpoint, given, result.content)
+
+
+def test_twenty_thousand_names_touch_no_file_through_any_function(served: Served, canary: Path) -> None:
+    command = [sys.executable, "-m", "tests.support.doors", str(20_000 if FULL else 4_000)]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HFPOSEMB_CACHE": str(canary / "kept-by-doors")}
+    run = subprocess.run(command, cwd=canary, env=variables, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["touched"] == [f"os.stat '{canary}/canary-of-the-hook'"], "the meta test: what is looked at is seen"
+    assert found["unlike"] == {}, "what exists and what does not is answered alike"
+    assert found["refused"] > found["asked"] / 10
 
 
 def test_public_mode_comes_by_itself_on_a_space(monkeypatch: pytest.MonkeyPatch) -> None:

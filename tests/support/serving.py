@@ -1,26 +1,29 @@
 """The app in a process of its own, as strangers meet it, and a visitor who speaks to it over plain HTTP.
 
-``python -m tests.support.serving PORT LOG`` serves in public mode. Whatever it opens under a path with one of ``MARKS``
-in it is written to LOG, by an audit hook that is there before anything is imported.
+``python -m tests.support.serving PORT LOG`` serves in public mode. Whatever it touches outside of its own folders is
+written to LOG, by a hook that is there before anything is imported.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-MARKS = ("canary", "/etc/passwd", "/etc/shadow", "/self/environ", "/self/root", "/.ssh")
-"""Of paths that a stranger must not reach."""
+from tests.support.touched import CANARY, own_folders, watch
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,11 +36,17 @@ class Served:
     process: subprocess.Popen[bytes]
     log: Path
     output: Path
+    known: set[str] = field(default_factory=set)
 
     @property
     def opened(self) -> list[str]:
-        """What the process opened under a marked path."""
-        return self.log.read_text().splitlines()
+        """What the process touched outside of its own folders since ``settle``, and before that in a canary."""
+        lines = self.log.read_text().splitlines()
+        return [line for line in lines if line not in self.known]
+
+    def settle(self) -> None:
+        """Leave out what has been touched so far, such as by what is imported, except canaries."""
+        self.known = {line for line in self.opened if CANARY not in line}
 
     @property
     def said(self) -> str:
@@ -197,23 +206,31 @@ class Visitor:
         return self.act(field_of, "change", sources)
 
 
+def call_tools(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[CallToolResult]:
+    """Call tools of the MCP server, by names without the prefix, in one session of a client."""
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def called() -> list[CallToolResult]:
+        async with (
+            streamable_http_client(f"{url}/gradio_api/mcp/") as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            return [await session.call_tool(f"hfposemb_{name}", dict(given)) for name, given in calls]
+
+    return asyncio.run(called())
+
+
 def _serve(port: int, log: str) -> None:
     written = os.open(log, os.O_WRONLY | os.O_APPEND)
 
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("open", "os.listdir", "os.scandir", "glob.glob") and arguments:
-            path = arguments[0]
-            if isinstance(path, (str, bytes, os.PathLike)):
-                name = os.fsdecode(path)
-                if any(mark in name for mark in MARKS):
-                    os.write(written, f"{event} {name!r}\n".encode())
-
-    sys.addaudithook(hook)
+    watch(lambda line: os.write(written, f"{line}\n".encode()), own_folders())
     with Path("canary-of-the-hook").open("w"):
         pass
     from hfposemb.app import launch
 
-    launch(port=port, public=True, warm=False, quiet=True)
+    launch(port=port, public=True, mcp=True, warm=False, quiet=True)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,16 @@ def test_spellings(text: str, source: object) -> None:
         *("", " ", "a/b/../c", "a b", "-x", "a/", "/../\x00", "x" * 5000, "http://a/b", "a@", "a@@b", "a--b/c", "a..b"),
         *("sample:", "sample:bert@3", "sample:gpt2@step-", "sinusoidal:", "sinusoidal:3", "sinusoidal:axb"),
         *("a/b?tokens=x", "a/b?token=", "a/b?token=x&token=y", "./d?role=x", "a/b/.hidden", "a/b/c//d", "x/y.git/z"),
-        *("sinusoidal:3x4?x", "sinusoidal:-3x4", "nope:3x4", "ünïcode/x", "<script>", "a\nb", "a/b?base= c/d", "a/b?base=c/d\u00a0?x=y"),
+        *(
+            "sinusoidal:3x4?x",
+            "sinusoidal:-3x4",
+            "nope:3x4",
+            "ünïcode/x",
+            "<script>",
+            "a\nb",
+            "a/b?base= c/d",
+            "a/b?base=c/d\u00a0?x=y",
+        ),
         *("a/b?base=c/d?base=e/f", "a/b?base=", "a/b?base=\t/x", "./d?base= ./e"),
     ],
 )
@@ -63,7 +72,16 @@ def test_everything_else_is_one_line(text: str) -> None:
     "text",
     [
         *("gpt2", "a/b@refs/pr/3", "a/b/c/d.gguf@main?token=t&head=h", "a/b?token=onnx::Gather_7", "a/b?base=./c"),
-        *("./d?token=t&base=a/b@main", "./~x", "~/x", "~x/y", "/a/b c", ".hidden/d", "\\\\server\\d", "sample:gpt2@step-500"),
+        *(
+            "./d?token=t&base=a/b@main",
+            "./~x",
+            "~/x",
+            "~x/y",
+            "/a/b c",
+            ".hidden/d",
+            "\\\\server\\d",
+            "sample:gpt2@step-500",
+        ),
         *("sample:minilm", "sinusoidal:8x4", "random:8x4?std=0.1&seed=3"),
     ],
 )
