@@ -225,15 +225,17 @@ def check_sources(sources: Sequence[str], *, public: bool) -> None:
     from hfposemb.checkpoints.hub_access import Access, local_path
     from hfposemb.tables.source_parser import parse_source
     from hfposemb.tables.sources import LocalSource, with_bases
+    from hfposemb.text import display
 
     for text in sources:
+        said = display(text, width=60)
         for source in with_bases(parse_source(text)):
             if not isinstance(source, LocalSource):
                 continue
             if public:
                 raise InputError(
-                    f"{text} is on this machine, and public mode opens no files; use --trusted (public=False in "
+                    f"{said} is on this machine, and public mode opens no files; use --trusted (public=False in "
                     "Python), or give a model of the Hub"
                 )
             if not local_path(source, Access()).exists():
-                raise InputError(f"{source} does not exist; give a folder with a checkpoint or a .safetensors file")
+                raise InputError(f"{said} does not exist; give a folder with a checkpoint or a .safetensors file")
