@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import one_line
+from .safe_torch import refusal
 
 if TYPE_CHECKING:
     import torch
@@ -73,6 +74,10 @@ def serve_pickle() -> None:
     try:
         import torch
 
+        if (refused := refusal(str(torch.__version__))) is not None:
+            raise _RefusedError(refused)
+        # Else an index beyond its axis is written to.
+        torch.sparse.check_sparse_tensor_invariants.enable()  # type: ignore[no-untyped-call]
         _bound(task["memory"])
         tensors = _state_dict(_load(task["path"]))
         header = json.dumps(_describe(tensors), separators=(",", ":")).encode()

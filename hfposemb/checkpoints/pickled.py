@@ -1,11 +1,12 @@
 """Checkpoints written by ``torch.save``: a child process unpickles them, and this one receives only names and numbers.
 
 A pickle is a program. ``torch.load(weights_only=True)`` runs only calls on a short allow-list, but it has had holes,
-and allowed calls can request any amount of memory. The pickle is therefore loaded in a fresh interpreter: with a
-minimal environment (no token), without permission to write files, killed after a deadline, and, where the system
-supports it (Linux), limited to twice the file's size plus 1 GB beyond torch itself. This process trusts nothing it
-returns: the child answers with the header of an equivalent safetensors file, which passes through the same strict
-parser as any other, and then with the bytes of the tensors that this process requests by name.
+and allowed calls can request any amount of memory. A torch with a known hole is therefore not used (``safe_torch``),
+and the pickle is loaded in a fresh interpreter: with a minimal environment (no token), without permission to write
+files, killed after a deadline, and, where the system supports it (Linux), limited to twice the file's size plus 1 GB
+beyond torch itself. This process trusts nothing it returns: the child answers with the header of an equivalent
+safetensors file, which passes through the same strict parser as any other, and then with the bytes of the tensors that
+this process requests by name.
 
 The trade-off: a child takes some seconds, mostly to import torch, and almost nothing per tensor. The first child is
 therefore asked for everything that tables and inputs usually need (``_wanted``), which goes to the disk cache. The
@@ -34,13 +35,14 @@ from typing import Any, NoReturn, Self
 from numpy.typing import NDArray
 
 from ..cache import Cache, Entry, Key
-from ..errors import CheckpointError, one_line, require
+from ..errors import CheckpointError, one_line
 from ..lazy_attributes import lazy_attribute
 from .folder_layouts import other_ranks
 from .hub_access import LikelyTables, no_tables
 from .limits import DEFAULT_LIMITS, Limits
 from .locate import weight_map
 from .pickle_child import CHUNK
+from .safe_torch import installed_refusal
 from .safetensors import Header, TensorInfo, as_rows, check_read, parse_header
 from .strict_json import foreign, parse_json, read_json
 
@@ -54,11 +56,6 @@ _LINE = 2000
 _ENDS = 2**18  # bytes hashed at both ends of a file: a zip archive ends with a checksum of every member
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 _NUMBERED = r"\.\d+\."
-
-
-def require_torch() -> None:
-    """Raise ``MissingExtraError`` if torch is not installed; does not import it."""
-    require("torch", extra="torch", purpose="reading a checkpoint saved by torch.save")
 
 
 def _wanted(header: Header, limits: Limits, likely: LikelyTables) -> tuple[str, ...]:
@@ -173,7 +170,8 @@ class PickledFile:
         with self._lock:
             if names is not None and all(self._kept(self._key("table", name)) for name in names):
                 return  # another thread has read them in the meantime
-            require_torch()
+            if (refused := installed_refusal()) is not None:
+                raise CheckpointError(f"{self.name}: {refused}")
             memory = min(2 * self.file_bytes + SPARE_MEMORY, self.limits.pickle_memory)
             seconds = self.limits.seconds + self.file_bytes / _SLOWEST
             with self.on_disk() as path, _Child(path, self.name, memory=memory, seconds=seconds) as child:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checkpoints.hub_access import Access, local_path
+from ..checkpoints.safe_torch import refusal
 from ..errors import HfposembError, MissingExtraError, SourceError, one_line
 from ..samples import TRAINED, folder
 from ..tables.embeddings import Embeddings
@@ -76,7 +77,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
         token: Token for the Hub; ``None`` for the user's own, ``False`` for none.
 
     Raises:
-        SourceError: If transformers cannot load the source.
+        SourceError: If transformers cannot load the source, or may not with this version of torch.
         MissingExtraError: If torch or transformers is not installed.
     """
     try:
@@ -84,6 +85,8 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
         import transformers
     except ImportError as error:
         raise MissingExtraError("transformers", extra="torch", purpose="verify") from error
+    if (refused := refusal(str(torch.__version__), purpose="verify, which loads what transformers finds,")) is not None:
+        raise SourceError(refused)
     named = parse_source(source)
     part = isinstance(named, SampleSource) and (named.step is not None or named.name not in TRAINED)
     if part or isinstance(named, BuiltinSource):

@@ -21,12 +21,15 @@ import psutil
 import pytest
 import safetensors.torch
 import torch
+from packaging.version import Version
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
+from hfposemb.checkpoints import pickled, safe_torch
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.checkpoints.locate import PICKLE, PICKLE_INDEX
 from hfposemb.checkpoints.pickled import PickledCheckpoint, environment, open_pickled
+from hfposemb.checkpoints.safe_torch import OLDEST_TORCH, is_safe
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
 from hfposemb.models.families import likely_tables
 from tests.conftest import Build
@@ -421,6 +424,92 @@ def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
     assert done.stdout.startswith("MissingExtraError ")
     assert "pip install 'hfposemb[torch]'" in done.stdout
     assert issubclass(MissingExtraError, HfposembError)
+
+
+OLD = (
+    "2.9.1",
+    "2.5.1+cu121",
+    "2.9",
+    "1.13.1",
+    "2.10.0rc1",
+    "2.10.0a0+b4e4ee8",
+    "2.10.0.dev20251101",
+    "2",
+    "unknown",
+    "",
+)
+SAFE = (
+    "2.10.0",
+    "2.10",
+    "2.10.0+cu128",
+    "2.10.0.post1",
+    "2.10.1",
+    "2.13.0+cpu",
+    "2.14.0a0+git",
+    "2.100",
+    "3.0",
+    "10.0",
+)
+
+
+def test_versions_are_ordered_as_packaging_orders_them() -> None:
+    assert [one for one in OLD if is_safe(one)] == []
+    assert [one for one in SAFE if not is_safe(one)] == []
+    ends = ("", ".0", ".1", "a1", "b2", ".rc1", "-dev1", "+cpu", ".post2", "RC1", ".0c1", "_alpha", "+local.2.0")
+    for text in (
+        f"{major}.{minor}{end}" for major in (0, 1, 2, 3, 11) for minor in (0, 1, 9, 10, 11, 99) for end in ends
+    ):
+        assert is_safe(text) == (Version(text) >= Version(OLDEST_TORCH)), text
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("on_hub", [False, True])
+def test_no_pickle_is_read_by_an_old_torch(
+    hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool, on_hub: bool
+) -> None:
+    """Both formats, a file and an index: no child is started, and of a file on the Hub only its start is fetched."""
+    monkeypatch.setattr(safe_torch, "version", lambda name: "2.9.1+cu128")
+    monkeypatch.setattr(pickled, "start_child", lambda: pytest.fail("a child was started"))
+    torch.save({"wte.weight": torch.ones(400, 30)}, tmp_path / PICKLE, _use_new_zipfile_serialization=zipped)
+    sources = [str(tmp_path), str(tmp_path / PICKLE)]
+    if on_hub:
+        index = json.dumps({"weight_map": {"wte.weight": PICKLE}}).encode()
+        hub.add("a/one", {PICKLE: tmp_path / PICKLE})
+        hub.add("a/several", {PICKLE: tmp_path / PICKLE, PICKLE_INDEX: index})
+        sources = ["a/one", "a/several"]
+    for source in sources:
+        with pytest.raises(
+            CheckpointError, match=r"torch 2\.9\.1\+cu128 is installed.* needs 2\.10 or later: pip ins"
+        ) as e:
+            hpe.extract(source, allow_full_download=on_hub).token  # noqa: B018
+        assert PICKLE in str(e.value)
+        assert str(e.value).endswith("save it with model.save_pretrained(folder)")
+    assert sum(one.body_bytes for one in hub.requests if one.host == "cdn") < 100
+
+
+def test_the_child_asks_the_torch_that_it_has_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the metadata say: another one may stand before it on the path."""
+    torch.save({"wte.weight": torch.ones(4, 3)}, tmp_path / "a.pt")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"__version__ = {'2.9.1' + 'x' * 90!r}")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(CheckpointError, match=r"^a\.pt: torch 2\.9\.1x+ is installed.*save_pretrained\(folder\)$"):
+        hpe.extract(tmp_path / "a.pt")
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
+def test_an_index_beyond_its_axis_is_not_followed(tmp_path: Path, layout: str) -> None:
+    """torch itself loads such a tensor, and writes where it points to when it is made dense."""
+    values, at = torch.ones(2), torch.tensor([0, 1, 2])
+    if layout == "coo":
+        wrong = torch.sparse_coo_tensor(torch.tensor([[0, 90_000], [0, 1]]), values, (2, 3), check_invariants=False)
+    else:
+        values = values.reshape(2, 1, 1) if layout == "bsr" else values
+        make = getattr(torch, f"sparse_{layout}_tensor")
+        wrong = make(at, torch.tensor([0, 90_000]), values, (2, 2), check_invariants=False)
+    with pytest.raises(CheckpointError, match="torch cannot load it"):
+        opened({"wte.weight": wrong}, tmp_path)
 
 
 # --- the child --------------------------------------------------------------------------------------------------------

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import brotli
+import pytest
 
 from hfposemb.figures.assets import compressed_plotly_js, plotly_js
+from tests.conftest import FULL
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "tests" / "javascript" / "bundle"
@@ -40,3 +46,27 @@ def test_the_bundle_looks_a_point_up_as_often_as_its_recipe_says() -> None:
 
 def test_the_compressed_bundle_is_the_same_script() -> None:
     assert brotli.decompress(compressed_plotly_js()).decode() == plotly_js()
+
+
+def test_what_the_bundle_names_by_a_digest_is_named_by_its_content() -> None:
+    """Not by a path on the machine that built it, by which the plugin of plotly.js' own build names styles."""
+    script = plotly_js()
+    styles = re.findall(r"""\.id="([0-9a-f]{64})",\w+\.textContent=('(?:[^'\\]|\\.)*')""", script)
+    assert styles
+    for name, text in styles:
+        assert hashlib.sha256(ast.literal_eval(text).encode()).hexdigest() == name
+    assert set(re.findall(r"\b[0-9a-f]{40,}\b", script)) <= {name for name, _ in styles}
+
+
+@pytest.mark.skipif(not FULL, reason="installs from npm; runs in make test-full")
+def test_the_bundle_has_the_same_bytes_in_another_folder(tmp_path: Path) -> None:
+    """In one with a space in its name, below the settings of other programs."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    there, made = tmp_path / "an other" / "tests/javascript/bundle", tmp_path / "an other" / "hfposemb/figures/bundle"
+    shutil.copytree(RECIPE, there, ignore=shutil.ignore_patterns("node_modules"))
+    made.mkdir(parents=True)
+    (tmp_path / "tsconfig.json").write_text('{"compilerOptions": {"strict": true, "target": "es5"}}')
+    for command in ("npm ci --no-audit --no-fund --loglevel=error", "npm run --silent build"):
+        subprocess.run(command.split(), cwd=there, check=True)
+    assert (made / "plotly.min.js").read_text() == plotly_js()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from hfposemb.errors import SourceError
 from hfposemb.models.verification import verify
@@ -33,6 +34,13 @@ def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config | tiny))
     with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
         verify(str(tmp_path))
+
+
+def test_transformers_loads_nothing_with_a_torch_whose_pickles_are_not_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It decides by itself which file it takes."""
+    monkeypatch.setattr(torch, "__version__", "2.9.1+cu128")
+    with pytest.raises(SourceError, match=r"^torch 2\.9\.1\+cu128 is installed.*; verify, .* needs 2\.10 or later: "):
+        verify("sample:bert")
 
 
 @pytest.mark.parametrize(

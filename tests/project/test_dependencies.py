@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from hfposemb.checkpoints.http_errors import OLDEST_HUB
+from hfposemb.checkpoints.safe_torch import OLDEST_TORCH
 from hfposemb.cli.space import GRADIO, PINS
 from tests.support.installing import ROOT
 from tests.versions import EXTRAS, declared, lower_bound, lowest
@@ -122,6 +123,7 @@ def test_one_bound_for_each_package() -> None:
     assert {name: found for name, found in bounds.items() if len(found) > 1} == {}
     assert all(lower_bound(one) for one in declared((*EXTRAS, "torch")))
     assert f"huggingface-hub=={OLDEST_HUB}" in lowest(())
+    assert bounds["torch"] == {f">={OLDEST_TORCH}"}, "what pickles are refused by"
 
 
 def test_pins_lie_within_the_bounds() -> None:
