@@ -149,6 +149,7 @@ def _drawn(
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
+    from gradio.context import Context
 
     from .components.hidden import State
     from .components.lines import pending_mark
@@ -157,11 +158,15 @@ def _drawn(
     from .server import api
     from .session import address as addresses
     from .session import opening, preferences
+    from .session.guard import guard_listeners
     from .session.opened import NEEDS, split
     from .session.source_bar import SourceBar
     from .session.source_names import FIRST
     from .session.state import Session
 
+    blocks = Context.root_block
+    assert blocks is not None
+    others = set(blocks.fns)
     modules = {name: import_module(f".tabs.{name}", __package__) for name in names}
     shown, beyond = split(sources)
     first = tuple(shown) or FIRST
@@ -196,6 +201,7 @@ def _drawn(
         addresses.bind(session, bar, list(modules))
         preferences.bind(session, bar)
     _follow_tabs(items, active, announced=address)
+    guard_listeners(blocks, others, public=public)
     if endpoints:
         api.bind(session)
     return session, sessions
@@ -214,11 +220,11 @@ def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bo
     unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
     ready = [gr.HTML("", js_on_load=script, **unseen)] if announced else []
     for name, item in items.items():
-        item.select(_constant(name, *("ready" for _ in ready)), outputs=[active, *ready], **QUIET)
+        item.select(_constant({active: name, **dict.fromkeys(ready, "ready")}), outputs=[active, *ready], **QUIET)
 
 
-def _constant(*values: str) -> Any:
-    return lambda: values if len(values) > 1 else values[0]
+def _constant(values: Mapping[Any, str]) -> Callable[[], Mapping[Any, str]]:
+    return lambda: values
 
 
 DEMOS = tuple(f"sample:{name}" for name in TRAINED)
@@ -282,9 +288,11 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
     from .components.lines import unseen_heading
     from .components.theme import header
     from .limits import FILES_SECONDS, told
+    from .server.page import Page
 
     blocks: gr.Blocks
-    with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+    with Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+        blocks.public = public
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
         session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in).session

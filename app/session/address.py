@@ -19,6 +19,7 @@ from uuid import uuid4
 import gradio as gr
 
 from ..components.events import QUIET, UNFOLDED
+from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
 from .opened import split
@@ -171,8 +172,8 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
-    def show(event: gr.EventData, own: list[str]) -> list[Any]:
-        found = unfolding(read(str((event._data or {}).get("query", ""))), session.opens)
+    def show(event: Happened, own: list[str]) -> list[Any]:
+        found = unfolding(read(event.get("query") or ""), session.opens)
         texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
