@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
+from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
@@ -390,6 +391,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     if inbrowser:
         open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
+        if not debug:
+            keep_short()
         gc.freeze()  # a process that only serves keeps its page and modules: no collection scans them again
         blocks.block_thread()
     return blocks
@@ -488,6 +491,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from starlette.middleware import Middleware
 
     from .components.plot import kept_files
+    from .server.failed_requests import FailedRequests
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
@@ -495,7 +499,8 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    outermost = [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
+    outermost = [Middleware(FailedRequests, public=public)]
+    outermost += [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

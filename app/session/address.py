@@ -121,7 +121,7 @@ def control(name: str, component: Component, **more: Any) -> Control:
 def written(values: Mapping[str, str], models: Sequence[str], tab: str) -> str:
     """Return the query string: the sources, the tab, and the values that differ from the first paint."""
     named = [*((MODELS, text) for text in models), *([(TAB, tab)] if tab else []), *values.items()]
-    return urlencode(named)
+    return urlencode(named, errors="replace")  # half a character that was pasted
 
 
 def read(query: str) -> dict[str, list[str]]:

@@ -32,6 +32,9 @@ INPUTS: tuple[tuple[type[gr.Component], tuple[type, ...]], ...] = (
 )
 """The types of values of the components that visitors set, of each item of one that holds several."""
 
+NEVER_NONE = ("str", "int", "float", "bool")
+"""Annotations of parameters that are never ``None``."""
+
 
 def guard_listeners(blocks: gr.Blocks, but: Container[int], *, public: bool) -> None:
     """Guard every handler that was bound to a page, except those with the numbers ``but``.
@@ -47,14 +50,21 @@ def guard_listeners(blocks: gr.Blocks, but: Container[int], *, public: bool) -> 
 
 
 def guarded(
-    handler: Callable[..., Any], *, public: bool, inputs: Sequence[Any] = (), outputs: Sequence[Any] = ()
+    handler: Callable[..., Any],
+    *,
+    public: bool,
+    inputs: Sequence[Any] = (),
+    outputs: Sequence[Any] = (),
+    of: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Wrap a handler so that its errors are shown as one line, and it is called only with values of its ``inputs``.
 
     A bug is reported in those ``outputs`` that are panels, because their old pictures would no longer match the
-    controls.
+    controls. A parameter that is declared as a text, a number or a flag is never ``None``; ``of`` declares them if the
+    handler itself does not.
     """
-    guard = _Guard(public, tuple(inputs), tuple(outputs))
+    declared = [str(one.annotation) in NEVER_NONE for one in inspect.signature(of or handler).parameters.values()]
+    guard = _Guard(public, tuple(inputs), tuple(outputs), declared)
 
     @wraps(handler)
     async def steps(*values: Any) -> Any:
@@ -89,9 +99,12 @@ class _Guard:
     public: bool
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
+    declared: Sequence[bool]
 
     def checked(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the inputs, between which Gradio passes what happened and the request."""
+        if any(value is None and needed for value, needed in zip(values, self.declared, strict=False)):
+            raise InputError("a control has no value; reload the page")
         given = iter(self.inputs)
         return [value if _injected(value) else _valid(next(given, None), value) for value in values]
 
@@ -120,14 +133,14 @@ def _valid(component: Any, value: Any) -> Any:
         InputError: The component cannot have it.
     """
     wanted = next((types for kind, types in INPUTS if isinstance(component, kind)), None)
-    if wanted is None:
+    if wanted is None or (value is None and isinstance(component, gr.Radio | gr.Dropdown)):
         return value
+    if value is None and isinstance(component, gr.Textbox):
+        return ""
     label = component.label or "a control"
-    for one in value if isinstance(value, list) else [value]:
+    for one in value if isinstance(value, list) and getattr(component, "multiselect", False) else [value]:
         if isinstance(one, str) and len(one) > LONGEST_TEXT:
             raise InputError(f"a text can have at most {LONGEST_TEXT:,} characters; shorten it")
-        if (one is None and component.value is None) or (one is None and isinstance(component, gr.Radio | gr.Dropdown)):
-            continue
         if type(one) not in wanted or (isinstance(one, float) and not math.isfinite(one)):
             raise InputError(f"{label} cannot be {written(one)}; reload the page")
     return value

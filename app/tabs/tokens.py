@@ -360,8 +360,10 @@ def choose(text: str, regex: bool) -> list[Any]:
     return [Word(wanted).state, list(NOT_SEARCHED)]
 
 
-def take(asked: list[Any]) -> list[Any]:
-    """Select the word that another tab requested."""
+def take(asked: list[Any]) -> Any:
+    """Select the word that another tab requested, if one has."""
+    if not asked:
+        return gr.skip()
     return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
 

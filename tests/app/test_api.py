@@ -42,6 +42,12 @@ def client(url: str) -> Client:
     return Client(url, verbose=False)
 
 
+@pytest.fixture(scope="module")
+def web(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=120) as web:
+        yield web
+
+
 def ask(client: Client, endpoint: str, **given: Any) -> Any:
     return client.predict(**given, api_name=f"/{endpoint}")
 
@@ -209,26 +215,26 @@ REQUIRED: dict[str, list[Any]] = {
 }
 
 
-def call(url: str, endpoint: str, data: Any) -> tuple[str, Any]:
+def call(web: httpx.Client, endpoint: str, data: Any) -> tuple[str, Any]:
     """Call an endpoint as the documentation of Gradio says, without a client; return the event and its data."""
-    sent = httpx.post(f"{url}gradio_api/call/{endpoint}", json={"data": data}, timeout=60).raise_for_status()
-    answer = httpx.get(f"{url}gradio_api/call/{endpoint}/{sent.json()['event_id']}", timeout=120).text
+    sent = web.post(f"gradio_api/call/{endpoint}", json={"data": data}).raise_for_status()
+    answer = web.get(f"gradio_api/call/{endpoint}/{sent.json()['event_id']}").text
     event, told = re.findall(r"event: (complete|error)\ndata: (.*)", answer)[-1]
     return event, json.loads(told)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_arguments_that_are_left_out_have_their_defaults(url: str, endpoint: str) -> None:
+def test_arguments_that_are_left_out_have_their_defaults(web: httpx.Client, endpoint: str) -> None:
     known = list(signature(getattr(Endpoints, endpoint)).parameters.values())[1:]
     known, required = [one for one in known if one.name != "request"], REQUIRED[endpoint]
     whole = [*required, *(one.default for one in known[len(required) :])]
-    expected = call(url, endpoint, whole)
+    expected = call(web, endpoint, whole)
     assert expected[0] == "complete"
     for count in range(len(required), len(whole)):
-        assert call(url, endpoint, whole[:count]) == expected
+        assert call(web, endpoint, whole[:count]) == expected
     named = dict(zip([one.name for one in known], required, strict=False))
-    sent = httpx.post(f"{url}gradio_api/call/v2/{endpoint}", json=named, timeout=60).raise_for_status().json()
-    assert "event: complete" in httpx.get(f"{url}gradio_api/call/{endpoint}/{sent['event_id']}", timeout=60).text
+    sent = web.post(f"gradio_api/call/v2/{endpoint}", json=named).raise_for_status().json()
+    assert "event: complete" in web.get(f"gradio_api/call/{endpoint}/{sent['event_id']}").text
 
     wrong = [(whole[:count], f"{endpoint} needs ") for count in range(len(required))]
     wrong += [([*whole, 1], f"{endpoint} takes at most {len(whole)} values (source")]
@@ -237,7 +243,7 @@ def test_arguments_that_are_left_out_have_their_defaults(url: str, endpoint: str
             ([*whole[:place], value, *whole[place + 1 :]], "; got ") for value in (None, {"a": [[1]]}, [[[]]], 1e99)
         ]
     for data, said in wrong:
-        event, told = call(url, endpoint, data)
+        event, told = call(web, endpoint, data)
         assert event == "error", (data, told)
         assert said in told["error"], (data, told)
         assert "\n" not in told["error"]

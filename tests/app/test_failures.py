@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ PUBLIC = re.compile(
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep what is written out of the user's own folder."""
     monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(failures, "_known", OrderedDict())
     return tmp_path / "cache"
 
 
@@ -65,6 +67,17 @@ def test_bug_is_said_with_its_file_here_and_by_a_reference_to_strangers(
     assert len(printed.splitlines()) == 2, "whoever runs the server learns of both, once"
     assert str(cache_folder) in printed
     assert "Traceback" not in printed
+
+
+def test_one_bug_has_one_report_whatever_a_visitor_writes(
+    cache_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {said_of(fault(f"written by {number}\nin two lines"), public=True) for number in range(300)}
+    assert len(said) == 1
+    (report,) = (cache_folder / "faults").glob("*.txt")
+    assert "happened  256 times" in report.read_text()
+    assert len(capsys.readouterr().err.splitlines()) == 9, "once, and for 2, 4, 8 … 256 times"
+    assert said_of(ZeroDivisionError("elsewhere"), public=True) not in said
 
 
 def test_bug_of_a_child_keeps_the_childs_traceback() -> None:

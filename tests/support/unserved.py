@@ -40,8 +40,14 @@ class Unserved:
                 self.values[one._id] = value["value"]
         return {**answer, "changed_state_ids": list(dict.fromkeys(changed))}
 
+    @property
+    def listeners(self) -> list[Any]:
+        """What the server is asked by the page, without what its buttons ask a child process."""
+        known = [one for one in self.blocks.fns.values() if one.fn and one.api_visibility != "public"]
+        return [one for one in known if one.name != "compute"]
+
     def act(self, component: int, event: str) -> None:
         """Run what is bound to an event of a component, and what that changes in turn."""
-        for bound in [one for one in self.blocks.fns.values() if (component, event) in one.targets and one.fn]:
+        for bound in [one for one in self.listeners if (component, event) in one.targets]:
             for state in self.run(bound)["changed_state_ids"]:
                 self.act(state, "change")
