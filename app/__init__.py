@@ -45,6 +45,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
+from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
@@ -149,6 +150,7 @@ def _drawn(
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
+    from gradio.context import Context
 
     from .components.hidden import State
     from .components.lines import pending_mark
@@ -157,11 +159,15 @@ def _drawn(
     from .server import api
     from .session import address as addresses
     from .session import opening, preferences
+    from .session.guard import guard_listeners
     from .session.opened import NEEDS, split
     from .session.source_bar import SourceBar
     from .session.source_names import FIRST
     from .session.state import Session
 
+    blocks = Context.root_block
+    assert blocks is not None
+    others = set(blocks.fns)
     modules = {name: import_module(f".tabs.{name}", __package__) for name in names}
     shown, beyond = split(sources)
     first = tuple(shown) or FIRST
@@ -196,6 +202,7 @@ def _drawn(
         addresses.bind(session, bar, list(modules))
         preferences.bind(session, bar)
     _follow_tabs(items, active, announced=address)
+    guard_listeners(blocks, others, public=public)
     if endpoints:
         api.bind(session)
     return session, sessions
@@ -214,11 +221,11 @@ def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bo
     unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
     ready = [gr.HTML("", js_on_load=script, **unseen)] if announced else []
     for name, item in items.items():
-        item.select(_constant(name, *("ready" for _ in ready)), outputs=[active, *ready], **QUIET)
+        item.select(_constant({active: name, **dict.fromkeys(ready, "ready")}), outputs=[active, *ready], **QUIET)
 
 
-def _constant(*values: str) -> Any:
-    return lambda: values if len(values) > 1 else values[0]
+def _constant(values: Mapping[Any, str]) -> Callable[[], Mapping[Any, str]]:
+    return lambda: values
 
 
 DEMOS = tuple(f"sample:{name}" for name in TRAINED)
@@ -282,9 +289,11 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
     from .components.lines import unseen_heading
     from .components.theme import header
     from .limits import FILES_SECONDS, told
+    from .server.page import Page
 
     blocks: gr.Blocks
-    with gr.Blocks(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+    with Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+        blocks.public = public
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
         session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in).session
@@ -382,6 +391,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     if inbrowser:
         open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
+        if not debug:
+            keep_short()
         gc.freeze()  # a process that only serves keeps its page and modules: no collection scans them again
         blocks.block_thread()
     return blocks
@@ -480,6 +491,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from starlette.middleware import Middleware
 
     from .components.plot import kept_files
+    from .server.failed_requests import FailedRequests
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
@@ -488,7 +500,8 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
-    outermost = [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
+    outermost = [Middleware(FailedRequests, public=public)]
+    outermost += [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

@@ -10,14 +10,16 @@ import sys
 import traceback
 from collections import OrderedDict
 
-from hfposemb.bug_reports import Fault, keep
+from hfposemb.bug_reports import Fault, code_of, keep
 from hfposemb.errors import HfposembError
 from hfposemb.text import one_line
 
 MOST_KNOWN = 64
-"""Number of bugs whose report files this process remembers, so that repeating a request writes no further file."""
+"""Number of bugs whose reports this process remembers, so that repeating a request writes no further one."""
 
-_known: OrderedDict[str, Fault] = OrderedDict()
+_known: OrderedDict[str, tuple[Fault, int]] = OrderedDict()
+"""By code: the report of a bug, and how often it happened."""
+
 _shown = False
 
 
@@ -59,13 +61,17 @@ def _last_line(details: str) -> str:
 
 
 def _kept(details: str) -> Fault:
-    fault = _known.get(details)
-    if fault is None:
-        fault = _known[details] = keep(details, command=sys.argv)
+    code = code_of(details)
+    fault, times = _known.get(code, (None, 0))
+    times += 1
+    if fault is None or times & (times - 1) == 0:  # once, and again when it has happened 2, 4, 8 … times
+        fault = keep(details, command=sys.argv, times=times)
         where = f"details in {fault.path}" if fault.path else "the details could not be written to a file"
-        print(f"hfposemb: a bug in the app, reference {fault.code}; {where}", file=sys.stderr)
+        again = f", {times:,} times" if times > 1 else ""
+        print(f"hfposemb: a bug in the app, reference {fault.code}{again}; {where}", file=sys.stderr)
         if _shown:
             print(details, file=sys.stderr)
-        while len(_known) > MOST_KNOWN:
-            _known.popitem(last=False)
+    _known[code] = fault, times
+    while len(_known) > MOST_KNOWN:
+        _known.popitem(last=False)
     return fault

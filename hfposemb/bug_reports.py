@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY|AUTH", re.IGNORECASE)
@@ -45,26 +46,40 @@ _written_here: dict[str, Path] = {}
 
 @dataclass(frozen=True)
 class Fault:
-    """A reported bug: a short ``code``, equal for equal tracebacks, and the report's path."""
+    """A reported bug: a short ``code``, equal for the same error at the same place, and the report's path."""
 
     code: str
     path: Path | None
     """``None`` if no file could be written."""
 
 
-def keep(error: BaseException | str, *, command: Sequence[str] = (), folder: Path | None = None) -> Fault:
+def keep(
+    error: BaseException | str, *, command: Sequence[str] = (), folder: Path | None = None, times: int = 1
+) -> Fault:
     """Write a bug report and return its code and path.
 
     Args:
         error: An exception, or the text of a traceback.
         command: The command line, without the program name.
+        times: How often it happened so far; the report is written again.
         folder: Where to write; by default a folder in the cache, and if that fails the system's temporary folder.
     """
     details = error if isinstance(error, str) else "".join(traceback.format_exception(error))
     details = redacted(details)[-MOST_TEXT:]
-    code = hashlib.sha256(details.encode("utf-8", "replace")).hexdigest()[:8]
-    text = "\n".join([*_facts(code, command), "", details.rstrip(), ""])
+    code = code_of(details)
+    counted = [f"happened  {times:,} times"] if times > 1 else []
+    text = "\n".join([*_facts(code, command), *counted, "", details.rstrip(), ""])
     return Fault(code, _written(text, f"{code}.txt", folder or _cache_folder()))
+
+
+def code_of(details: str) -> str:
+    """Return the code of a bug by its traceback: where it happened and its kind, whatever values it names."""
+    lines = details.strip().splitlines()
+    places = [line for line in lines if line.lstrip().startswith('File "')]
+    after = [line for before, line in pairwise(lines) if before[:1] == " " and line[:1] not in (" ", "")]
+    kinds = [line.partition(":")[0] for line in after]
+    known = "\n".join([*places, *kinds]) if places else details
+    return hashlib.sha256(known.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def redacted(text: str, environment: Mapping[str, str] | None = None) -> str:

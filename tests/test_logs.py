@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import subprocess
 import sys
+import traceback
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
+from hfposemb.logs import OneLine, WithoutTracebacks
 from tests.hub import FakeHub
 
 TOKEN = "hf_secret_of_this_test"
@@ -65,3 +68,32 @@ def test_a_program_without_logging_prints_nothing(model: str) -> None:
     code = "import hfposemb.checkpoints.http_retries, logging; logging.getLogger('hfposemb').warning('not seen')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+def test_log_of_a_server_has_one_line_for_each_message_and_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    minutes = iter([0.0, *[1.0] * 50, 61.0])
+    handler = OneLine(3, clock=lambda: next(minutes))
+    try:
+        raise KeyError("a\nb")
+    except KeyError:
+        failed = sys.exc_info()
+    for number in range(51):
+        handler.handle(logging.LogRecord("uvicorn", logging.ERROR, "", 0, "no %d\n\x1b", (number,), failed))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[9:] for line in lines[:3]] == [f"ERROR no {n} ⟨U+001B CONTROL⟩: KeyError: 'a\\nb'" for n in range(3)]
+    assert lines[3:5] == ["3 messages in a minute; more are counted only", "47 more messages were left out"]
+    assert len(lines) == 6
+
+
+def test_traceback_that_is_printed_becomes_one_message(caplog: pytest.LogCaptureFixture) -> None:
+    stream = WithoutTracebacks(io.StringIO())
+    try:
+        try:
+            raise ValueError("first")
+        except ValueError:
+            raise KeyError("second")  # noqa: B904
+    except KeyError:
+        traceback.print_exc(file=stream)
+    print("said", file=stream)
+    assert stream.getvalue().strip() == "said"
+    assert [one.getMessage().strip() for one in caplog.records] == ["ValueError: first", "KeyError: 'second'"]

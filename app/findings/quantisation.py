@@ -16,6 +16,7 @@ from hfposemb.reports.html_tables import damage
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ..jobs import measuring
 from ..recipes import comparison_snippets
@@ -134,8 +135,8 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
         stopped = bool(wanted) and not done.get("ok", True) and tried == wanted
         return [seen, quantisation_panels(session, forms, stopped=stopped), [] if stopped else wanted]
 
-    def act(due: list[Any], chosen: str | None, happened: gr.EventData) -> list[Any]:
-        told, forms = happened._data or {}, forms_of(session.shown(due), chosen)
+    def act(due: list[Any], chosen: str | None, happened: Happened) -> list[Any]:
+        told, forms = happened.told, forms_of(session.shown(due), chosen)
         stay = [gr.skip()] * 3
         if forms is None:
             return [gr.skip(), *stay]

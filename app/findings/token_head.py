@@ -14,6 +14,7 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ..jobs import measuring
 from ..recipes import token_snippets
@@ -138,14 +139,14 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
     def draw_done(opened: Sequence[Opened], unfolded: bool) -> Any:
         return head_panels(session, opened, stopped=True) if unfolded else gr.skip()
 
-    def ask(due: list[Any], happened: gr.EventData) -> Any:
-        if happened._data.get("action") != AGAIN:
+    def ask(due: list[Any], happened: Happened) -> Any:
+        if happened.get("action") != AGAIN:
             return gr.skip()
         wanted = wanted_of(session, session.shown(due))
         return [[text, uuid4().hex] for text, _ in wanted]  # unique, so that it can be requested again after Cancel
 
-    def pick(due: list[Any], happened: gr.EventData) -> list[Any]:
-        told, texts = happened._data, {f"head-{one.text}": one for one in session.shown(due)}
+    def pick(due: list[Any], happened: Happened) -> list[Any]:
+        told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
         source, token = texts.get(str(told.get("panel"))), told.get("id")
         if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
             return [gr.skip()] * 3

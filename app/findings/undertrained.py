@@ -17,6 +17,7 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ..jobs import measuring
 from ..limits import SEARCHED
@@ -208,14 +209,14 @@ def odd_row(
     def draw(opened: Sequence[Opened], unfolded: bool, table: str, which: str | None) -> Any:
         return odd_panels(session, chosen(session, opened, table, which)) if unfolded else gr.skip()
 
-    def ask(due: list[Any], table: str, which: str | None, happened: gr.EventData) -> Any:
+    def ask(due: list[Any], table: str, which: str | None, happened: Happened) -> Any:
         source = chosen(session, session.shown(due), table, which)
-        if source is None or happened._data.get("action") != LOOK:
+        if source is None or happened.get("action") != LOOK:
             return gr.skip()
         return [[source.text, uuid4().hex]]  # unique, so that it can be requested again after Cancel
 
-    def pick(due: list[Any], table: str, which: str | None, happened: gr.EventData) -> list[Any]:
-        source, token = chosen(session, session.shown(due), table, which), happened._data.get("id")
+    def pick(due: list[Any], table: str, which: str | None, happened: Happened) -> list[Any]:
+        source, token = chosen(session, session.shown(due), table, which), happened.get("id")
         if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
             return [gr.skip()] * 3
         text = source.tokens.labels[token]

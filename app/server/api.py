@@ -29,6 +29,7 @@ from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
 from .. import limits
+from ..components.happened import written
 from ..failures import said_of
 from ..findings import token_search
 from ..findings.comparison import comparison_key
@@ -315,44 +316,40 @@ def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise InputError(f"{name} must be a string of at most {LONGEST_TEXT:,} characters; got {_shown(value)}")
+        raise InputError(f"{name} must be a string of at most {LONGEST_TEXT:,} characters; got {written(value)}")
     return value
 
 
 def _count(value: object, most: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InputError(f"{name} must be a whole number from 1 to {most:,}; got {_shown(value)}")
+        raise InputError(f"{name} must be a whole number from 1 to {most:,}; got {written(value)}")
     return value
 
 
 def _whole(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} must be a whole number from 0 on; got {_shown(value)}")
+        raise InputError(f"{name} must be a whole number from 0 on; got {written(value)}")
     return value
 
 
 def _list(values: object, most: int, name: str) -> list[str]:
     if not isinstance(values, list) or not 1 <= len(values) <= most:
-        raise InputError(f"{name} must be a list of 1 to {most} strings; got {_shown(values)}")
+        raise InputError(f"{name} must be a list of 1 to {most} strings; got {written(values)}")
     return [_text(value, f"each of {name}") for value in values]
 
 
 def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices or isinstance(value, bool):
-        raise InputError(f"expected one of {', '.join(map(str, choices))}; got {_shown(value)}")
-    return value
+        raise InputError(f"expected one of {', '.join(map(str, choices))}; got {written(value)}")
+    return choices[choices.index(value)]  # 2, not 2.0
 
 
 def _flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
-        raise InputError(f"{name} must be true or false; got {_shown(value)}")
+        raise InputError(f"{name} must be true or false; got {written(value)}")
     return value
 
 
 def _row(value: object) -> int | str:
     """Return a row number, or the label as written."""
     return typed(_text(str(value) if isinstance(value, int) else value, "a row"))
-
-
-def _shown(value: object) -> str:
-    return one_line(repr(value)[:60], width=60)

@@ -23,6 +23,7 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import LocalSource
 
 from ..components.events import QUIET, UNFOLDED
+from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
 from .opened import split
@@ -124,7 +125,7 @@ def control(name: str, component: Component, **more: Any) -> Control:
 def written(values: Mapping[str, str], models: Sequence[str], tab: str) -> str:
     """Return the query string: the sources, the tab, and the values that differ from the first paint."""
     named = [*((MODELS, text) for text in models), *([(TAB, tab)] if tab else []), *values.items()]
-    return urlencode(named)
+    return urlencode(named, errors="replace")  # half a character that was pasted
 
 
 def read(query: str) -> dict[str, list[str]]:
@@ -176,8 +177,8 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
 
-    def show(event: gr.EventData, own: list[str]) -> list[Any]:
-        found = unfolding(read(str((event._data or {}).get("query", ""))), session.opens)
+    def show(event: Happened, own: list[str]) -> list[Any]:
+        found = unfolding(read(event.get("query") or ""), session.opens)
         texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])

@@ -14,6 +14,7 @@ from gradio.context import Context
 from hfposemb.errors import HfposembError, InputError
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.plot import PanelRow
 from .opened import Opened, split
 
@@ -93,8 +94,8 @@ class Plugged:
         ]
 
     def _reader(self, key: str, call: Callable[[Selection], Any]) -> Callable[..., Any]:
-        def read(due: list[Any], event: gr.EventData) -> Any:
-            made = selected(event._data or {}, self.sessions[key].shown(due))
+        def read(due: list[Any], event: Happened) -> Any:
+            made = selected(event.told, self.sessions[key].shown(due))
             if made is None:
                 return gr.skip()
             return call({**made, "source": self.given.get(made["source"], made["source"])})

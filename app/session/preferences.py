@@ -18,6 +18,7 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, SampleSource
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE
 from .accounts import visit
@@ -60,8 +61,8 @@ def bind(session: Session, bar: SourceBar) -> None:
         found = remembered(list(texts), presets)
         return json.dumps(found if visit().account is None else [text for text in found if _public(text, session)])
 
-    def offer(event: gr.EventData, texts: list[str]) -> list[Any]:
-        own = remembered((event._data or {}).get("sources"), presets)
+    def offer(event: Happened, texts: list[str]) -> list[Any]:
+        own = remembered(event.get("sources"), presets)
         # Not the field's value: an address may be setting the sources at this moment.
         return [own, bar.offering(texts, own)]
 

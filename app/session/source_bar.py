@@ -14,7 +14,6 @@ from ..components.page_script import on_load
 from ..components.sign_in import SignInButton
 from ..limits import MOST_SOURCES
 from . import suggestions
-from .guard import guarded
 from .opened import Opened, left_out, problems, split
 from .source_names import HUB_PRESETS, PRESETS, choices
 
@@ -100,18 +99,17 @@ class SourceBar:
             line = problems(sessions[active].open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
             return [gr.update(value=line, visible=bool(line)), told(session.open(texts))]
 
-        def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> list[Any]:
+        def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> Any:
             """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
+            if active not in sessions:
+                return gr.skip()  # the page has not said yet which tab it shows
             now = sessions[active].drawn_with(restored, texts, fetched)
-            return [
-                now if key == active and now and now != before else gr.skip()
-                for key, before in zip(sessions, drawn, strict=True)
-            ]
+            return {sessions[active].due: now} if now and now != drawn[list(sessions).index(active)] else gr.skip()
 
         said = problems(session.open(self.first), left_out(session.beyond.value))
         self.problem.value, self.problem.visible = said, bool(said)
         # Not "input", which Gradio does not fire for typed values. Updating the field in turn changes nothing further.
-        sources, public = session.sources, session.public
+        sources = session.sources
         kept = [sources, session.beyond, *self.shown]
         self.field.change(chosen, [self.field, sources, session.own], kept, trigger_mode="always_last", **QUIET)
         suggestions.in_field(session, self.field)
@@ -119,10 +117,10 @@ class SourceBar:
         changes = [one.change for one in (sources, session.active, session.fetched, session.restored)]
         dues = [one.due for one in sessions.values()]
         asked = [session.active, session.restored, sources, session.fetched]
-        gr.on(changes, guarded(due, public=public), [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
+        gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
         read = [session.active, sources, session.fetched, session.beyond]
         told_by = [*changes[:3], session.beyond.change]
-        gr.on(told_by, guarded(status, public=public), read, [self.problem, foot], **QUIET)
+        gr.on(told_by, status, read, [self.problem, foot], **QUIET)
 
 
 Told = Callable[[Sequence[Opened]], str]

@@ -198,7 +198,7 @@ class Session:
         handler = on_event
         if all(one.event_name in ("change", "input") for one in on):
             handler = drawn_once(on_event, outputs)
-        handler = guarded(handler, public=self.public, outputs=outputs)
+        handler = guarded(handler, public=self.public, outputs=outputs, of=draw)
         options = {**QUIET, "trigger_mode": "always_last"}
         if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
             options |= {"show_progress": "minimal", "show_progress_on": self.pending}

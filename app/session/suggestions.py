@@ -17,6 +17,7 @@ from hfposemb.checkpoints.http import Wire
 from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from .source_names import choice
 from .state import Session
 
@@ -110,9 +111,9 @@ _EVERY_KEY: dict[str, Any] = {
 def in_field(session: Session, dropdown: gr.Dropdown) -> None:
     """Add suggestions to the choices of the source field while a name is typed."""
 
-    async def typed(active: str, texts: list[str], key: gr.KeyUpData, request: gr.Request) -> Any:
+    async def typed(active: str, texts: list[str], key: Happened, request: gr.Request) -> Any:
         page = f"{request.session_hash}/{session.scope}/{active}"
-        found = await SUGGESTIONS.after_quiet(page, key.input_value, public=session.public)
+        found = await SUGGESTIONS.after_quiet(page, key.get("input_value") or "", public=session.public)
         if not found:
             return gr.skip()
         return gr.update(choices=[choice(text) for text in dict.fromkeys((*found, *texts, *session.presets))])

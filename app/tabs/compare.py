@@ -13,6 +13,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
@@ -40,7 +41,6 @@ from ..findings.comparison_jobs import ComparisonJobs
 from ..findings.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
-from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -157,9 +157,9 @@ class Handlers:
         except HfposembError as error:
             return [Panels((Panel("maps", f"No maps of {title}", message=one_line(str(error))),)), [], back]
 
-    def pick(self, due: list[Any], chosen: str | None, at: int, part: str | None, happened: gr.EventData) -> list[Any]:
+    def pick(self, due: list[Any], chosen: str | None, at: int, part: str | None, happened: Happened) -> list[Any]:
         """Select a moved word, or open it or a neighbour in Tokens."""
-        told, stay = happened._data or {}, [gr.skip()] * 3
+        told, stay = happened.told, [gr.skip()] * 3
         found = compared(of_part(self.session.shown(due), part), self.session)
         pair = found.pair(chosen)
         moves = found.moves(pair) if pair is not None else None
@@ -289,7 +289,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: Com
     session.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
     session.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
     gr.on([session.due.change, part.change], jobs.begin, [session.due, part], measures.wanted, **QUIET)
-    layout.again.click(guarded(jobs.retry, public=session.public), [session.due, part], measures.wanted, **QUIET)
+    layout.again.click(jobs.retry, [session.due, part], measures.wanted, **QUIET)
     layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(
         handlers.pick,
@@ -312,6 +312,6 @@ def keep_controls(session: Session, layout: Layout) -> None:
 def bind_report(session: Session, layout: Layout, jobs: ComparisonJobs) -> None:
     """Bind the button that writes a report and downloads it."""
     reports, asked = layout.reports, [session.due, layout.part]
-    layout.ask.click(guarded(jobs.ask_report, public=session.public), asked, reports.wanted, **QUIET)
+    layout.ask.click(jobs.ask_report, asked, reports.wanted, **QUIET)
     written = reports.done.change(jobs.hand_over, [reports.wanted, reports.done], layout.save, **QUIET)
     written.then(None, layout.save, js=on_event("saveFile"), **QUIET)

@@ -12,6 +12,7 @@ import gradio as gr
 from hfposemb.reports.position_findings import Value
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
@@ -307,14 +308,14 @@ def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list
     return wanted
 
 
-def drag_range(event: gr.EventData) -> Any:
+def drag_range(event: Happened) -> Any:
     """Take the range that was drawn over the plot of norms."""
-    return dragged((event._data or {}).get("area")) or gr.skip()
+    return dragged(event.get("area")) or gr.skip()
 
 
-def clicked(event: gr.EventData) -> Any:
+def clicked(event: Happened) -> Any:
     """Mark the position that was clicked."""
-    found = event._data or {}
+    found = event.told
     index = found.get("index")
     if found.get("group") != GROUP or not isinstance(index, int) or index < 0:
         return gr.skip()

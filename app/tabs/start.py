@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
@@ -48,9 +49,9 @@ class Handlers:
         """Draw the shapes of all positions, and answer the questions."""
         return shape_panels(opened, self.session), cards_of(opened, self.session)
 
-    def go(self, event: gr.EventData) -> list[Any]:
+    def go(self, event: Happened) -> list[Any]:
         """Show the tab of a question that was clicked; the one about the input is answered in a fold of this tab."""
-        tab = (event._data or {}).get("tab", "positions")
+        tab = event.get("tab") or "positions"
         opened = [gr.update(open=True), True] if tab == "start" else [gr.skip()] * 2
         return [*self.session.show(tab), *opened]
 

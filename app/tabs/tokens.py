@@ -14,6 +14,7 @@ from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
@@ -50,7 +51,6 @@ from ..findings.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY, MOST_WORDS
 from ..session.address import of_sources, one_of
 from ..session.background_jobs import BackgroundJob
-from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -144,10 +144,10 @@ class Handlers:
         return gr.update(visible=False) if row is None else gr.update(value=row, visible=True)
 
     def pick(
-        self, due: list[Any], table: str, which: str | None, state: list[Any], centred: bool, happened: gr.EventData
+        self, due: list[Any], table: str, which: str | None, state: list[Any], centred: bool, happened: Happened
     ) -> list[Any]:
         """Select the token that was clicked: a dot of the map, or a row of a list."""
-        told, sources = happened._data, with_tokens(self.shown(due, table))
+        told, sources = happened.told, with_tokens(self.shown(due, table))
         if told.get("panel") == "neighbours":
             found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
@@ -164,10 +164,10 @@ class Handlers:
         return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
     def select(
-        self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: gr.EventData
+        self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: Happened
     ) -> list[Any]:
         """Select the tokens of a class, or those within a shape drawn on the map, in place of a search."""
-        told, source = happened._data, source_of(self.shown(due, table), which)
+        told, source = happened.told, source_of(self.shown(due, table), which)
         if source is None:
             return [gr.skip()] * 3
         if told.get("legend") in TOKEN_CLASSES:
@@ -192,7 +192,7 @@ class Handlers:
         sought: list[Any],
         state: list[Any],
         word: list[Any],
-        happened: gr.EventData,
+        happened: Happened,
     ) -> list[Any]:
         """Clear the selection, compare its first words, or save it: what its buttons do.
 
@@ -200,7 +200,7 @@ class Handlers:
         ``exported``.
         """
         kept = [gr.skip()] * 7
-        match happened._data.get("action"):
+        match happened.get("action"):
             case "Clear":
                 return [list(NOTHING), list(NOT_SEARCHED), write_search(word, NOT_SEARCHED), *kept[3:]]
             case "CSV":
@@ -360,8 +360,10 @@ def choose(text: str, regex: bool) -> list[Any]:
     return [Word(wanted).state, list(NOT_SEARCHED)]
 
 
-def take(asked: list[Any]) -> list[Any]:
-    """Select the word that another tab requested."""
+def take(asked: list[Any]) -> Any:
+    """Select the word that another tab requested, if one has."""
+    if not asked:
+        return gr.skip()
     return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
 
@@ -400,10 +402,9 @@ def bind_search(session: Session, layout: Layout) -> None:
     """Bind the search field, and the words that other tabs request."""
     word, search, regex, sought = layout.word, layout.search, layout.regex, layout.sought
     session.asked.change(take, session.asked, [word, search, sought], **QUIET)
-    safe = partial(guarded, public=session.public)
-    search.input(safe(look), [search, regex, word], sought, trigger_mode="always_last", **QUIET)
+    search.input(look, [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
-    gr.on(sent, safe(choose), [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
+    gr.on(sent, choose, [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:
@@ -449,12 +450,11 @@ def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None
     asked = [layout.table, which, sought, selection]
     events = [one.change for one in (*asked, layout.read)]
     session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
-    safe = partial(guarded, public=session.public)
     drawn = [session.due, layout.table, which, layout.method_field, layout.word]
     layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
     done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
     layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)
-    saved = layout.exported.change(safe(handlers.hand_over), [session.due, *asked], layout.save, **QUIET)
+    saved = layout.exported.change(handlers.hand_over, [session.due, *asked], layout.save, **QUIET)
     saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
 
 

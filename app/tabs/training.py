@@ -16,6 +16,7 @@ from hfposemb.text import one_line
 
 from .. import limits
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
@@ -39,7 +40,6 @@ from ..jobs.queue import Visitor
 from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
-from ..session.guard import guarded
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -148,9 +148,9 @@ class Handlers:
         ):
             yield step
 
-    def moved(self, due: list[Any], of: str, role: str, pattern: str, event: gr.EventData) -> Any:
+    def moved(self, due: list[Any], of: str, role: str, pattern: str, event: Happened) -> Any:
         """Take the step from the slider."""
-        place, moment = (event._data or {}).get("at"), None
+        place, moment = event.get("at"), None
         if (run := self.asked(self.session.shown(due), of, role, pattern)) is not None:
             with suppress(HfposembError):  # reported where it is drawn
                 moment = self.known(run, LAST)
@@ -264,8 +264,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
     layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
-    again = guarded(handlers.again, public=session.public)
-    layout.retry.click(again, [session.due, *what], work.wanted, **QUIET)
+    layout.retry.click(handlers.again, [session.due, *what], work.wanted, **QUIET)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:

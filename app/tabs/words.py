@@ -14,6 +14,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.text import one_line, sentence_case
 
 from ..components.events import QUIET
+from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
@@ -313,16 +314,16 @@ def reorder(text: str) -> list[Any]:
     return [shuffled(text), text, -1]
 
 
-def choose_word(happened: gr.EventData) -> Any:
+def choose_word(happened: Happened) -> Any:
     """Select a word of the sentence, by its button or by its row in the reorder check."""
-    told = happened._data or {}
+    told = happened.told
     place = told.get("place", told.get("id") if told.get("panel") == "reorder" else None)
     return place if isinstance(place, int) else gr.skip()
 
 
-def follow_neighbour(kept: list[str], happened: gr.EventData) -> list[Any]:
+def follow_neighbour(kept: list[str], happened: Happened) -> list[Any]:
     """Add a clicked neighbour to the anchor words, and open their fold."""
-    told = happened._data or {}
+    told = happened.told
     label = told.get("label") if told.get("panel") == "lists" else None
     if not isinstance(label, str):
         return [gr.skip()] * 3

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
+from hfposemb.app.server.api import Endpoints
 
 import hfposemb as hpe
 from hfposemb import app
@@ -37,6 +40,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def client(url: str) -> Client:
     return Client(url, verbose=False)
+
+
+@pytest.fixture(scope="module")
+def web(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=120) as web:
+        yield web
 
 
 def ask(client: Client, endpoint: str, **given: Any) -> Any:
@@ -192,6 +201,53 @@ def test_what_cannot_be_asked_is_told_in_one_line(
         ask(client, endpoint, **given)
     assert said in str(failed.value)
     assert "\n" not in str(failed.value)
+
+
+REQUIRED: dict[str, list[Any]] = {
+    "info": ["sinusoidal:16x8"],
+    "search": ["sample:bert", "king"],
+    "tokenise": ["sample:bert", "the king"],
+    "neighbours": ["sample:bert", "king"],
+    "similarity": ["sample:bert", ["king", "queen"]],
+    "project": ["sinusoidal:16x8"],
+    "compare": [["sinusoidal:16x8"]],
+    "check": ["sample:bert"],
+}
+
+
+def call(web: httpx.Client, endpoint: str, data: Any) -> tuple[str, Any]:
+    """Call an endpoint as the documentation of Gradio says, without a client; return the event and its data."""
+    sent = web.post(f"gradio_api/call/{endpoint}", json={"data": data}).raise_for_status()
+    answer = web.get(f"gradio_api/call/{endpoint}/{sent.json()['event_id']}").text
+    event, told = re.findall(r"event: (complete|error)\ndata: (.*)", answer)[-1]
+    return event, json.loads(told)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_arguments_that_are_left_out_have_their_defaults(web: httpx.Client, endpoint: str) -> None:
+    known = list(signature(getattr(Endpoints, endpoint)).parameters.values())[1:]
+    known, required = [one for one in known if one.name != "request"], REQUIRED[endpoint]
+    whole = [*required, *(one.default for one in known[len(required) :])]
+    expected = call(web, endpoint, whole)
+    assert expected[0] == "complete"
+    for count in range(len(required), len(whole)):
+        assert call(web, endpoint, whole[:count]) == expected
+    named = dict(zip([one.name for one in known], required, strict=False))
+    sent = web.post(f"gradio_api/call/v2/{endpoint}", json=named).raise_for_status().json()
+    assert "event: complete" in web.get(f"gradio_api/call/{endpoint}/{sent['event_id']}").text
+
+    wrong = [(whole[:count], f"{endpoint} needs ") for count in range(len(required))]
+    wrong += [([*whole, 1], f"{endpoint} takes at most {len(whole)} values (source")]
+    for place in range(len(whole)):
+        wrong += [
+            ([*whole[:place], value, *whole[place + 1 :]], "; got ") for value in (None, {"a": [[1]]}, [[[]]], 1e99)
+        ]
+    for data, said in wrong:
+        event, told = call(web, endpoint, data)
+        assert event == "error", (data, told)
+        assert said in told["error"], (data, told)
+        assert "\n" not in told["error"]
+        assert "Something went wrong" not in told["error"]
 
 
 def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

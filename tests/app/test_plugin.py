@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ import httpx
 import numpy as np
 import pytest
 import uvicorn
-from hfposemb.app import build, panel
+from hfposemb.app import TABS, build, panel
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.lent import lend, lent, name_of
 from hfposemb.app.session.plugged import selected
@@ -26,7 +27,9 @@ from hfposemb.app.session.plugged import selected
 import hfposemb as hpe
 from hfposemb.errors import InputError, SourceError
 from tests.app.test_app import rows_of
+from tests.conftest import FULL
 from tests.support.serving import Visitor
+from tests.support.unserved import Unserved
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNIPPETS = dict(
@@ -85,6 +88,29 @@ def test_a_panel_of_some_tabs_has_only_their_rows() -> None:
         panel(tabs=["nowhere"])
     with gr.Blocks(), pytest.raises(InputError, match="no control is named 'words'"):
         panel(tabs=["positions"]).follow(words=gr.Textbox())
+
+
+SUBSETS = [
+    tabs for count in range(1, len(TABS) + 1) for tabs in combinations(TABS, count) if FULL or count in (1, 2, 6)
+]
+
+
+@pytest.mark.parametrize("tabs", SUBSETS, ids="-".join)
+def test_any_of_the_tabs_are_drawn_together(tabs: tuple[str, ...]) -> None:
+    with gr.Blocks() as host:
+        view = panel(tabs=tabs, sources=["sample:bert"])
+    page, shown = Unserved(host), view.sessions[tabs[-1]]
+    opened = next(key for key, one in host.blocks.items() if isinstance(one, gr.Tab) and one.id == tabs[-1])
+    if tabs in (("start",), ("positions",), ("tokens",), ("words",)):  # the others measure first
+        page.act(opened, "select")
+        rows = [page.values[row._id] for row in rows_of(host)]
+        assert any(value and '"drawings":[{' in value["row"] for value in rows), "nothing is drawn"
+    else:
+        for bound in sorted(host.fns.values(), key=lambda one: (opened, "select") not in one.targets):
+            if (opened, "select") in bound.targets or shown.due in bound.outputs:
+                page.run(bound)
+    assert page.state[view.session.active._id] == tabs[-1]
+    assert page.state[shown.due._id] == ["", ["sample:bert", ""]]
 
 
 def test_a_click_and_a_value_from_outside_cross_the_border() -> None:

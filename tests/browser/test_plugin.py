@@ -123,3 +123,18 @@ def test_a_part_in_a_narrow_column_tells_what_is_clicked(page: Page, serve: Call
     page.get_by_label("Position", exact=True).fill("9")
     page.get_by_text("Position 9").first.wait_for()
     page.goto("about:blank")  # a page whose app goes away logs an error
+
+
+def test_panels_of_one_tab_draw_at_once(page: Page, serve: Callable[..., str]) -> None:
+    from hfposemb.app import panel
+
+    with gr.Blocks() as host:
+        for tab in ("positions", "compare"):
+            with gr.Column(elem_id=tab):
+                panel(tabs=[tab], sources=["sinusoidal:32x16", "random:32x16"])
+    page.goto(serve(host))
+    for tab in ("positions", "compare"):
+        page.locator(f"#{tab} .stage:visible").first.wait_for()
+    drawn(page)
+    assert page.get_by_role("alert").count() == 0
+    page.goto("about:blank")  # a page whose app goes away logs an error

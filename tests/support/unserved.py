@@ -1,0 +1,53 @@
+"""A visitor's page without a server: its events go through all that Gradio does before and after a handler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+from gradio.state_holder import SessionState
+
+
+class Unserved:
+    """A page of ``blocks``, whose states are in ``state``, and the values it was given in ``values``."""
+
+    def __init__(self, blocks: gr.Blocks) -> None:
+        self.blocks, self.state = blocks, SessionState(blocks)
+        self.values = {one["id"]: one["props"].get("value") for one in blocks.get_config_file()["components"]}
+
+    def run(self, bound: Any, data: Sequence[Any] | None = None, event_data: Any = None) -> dict[str, Any]:
+        """Run a listener with the values of the page, or with ``data``; return what Gradio answers at last."""
+        given = [self.values.get(one._id) for one in bound.inputs] if data is None else list(data)
+        return asyncio.run(self._run(bound, given, event_data))
+
+    async def _run(self, bound: Any, given: list[Any], event_data: Any) -> dict[str, Any]:
+        request = gr.Request(session_hash="unserved", headers={}, client=None)
+        happened = gr.EventData(None, event_data)
+        answer, iterator, changed = {"is_generating": True}, None, []
+        while answer["is_generating"]:
+            answer = await self.blocks.process_api(
+                bound, given, self.state, request, iterator, "unserved", "event", event_data=happened
+            )
+            iterator, changed = answer.pop("iterator"), [*changed, *answer["changed_state_ids"]]
+            if iterator is not None and not answer["is_generating"]:
+                break
+        for one, value in zip(bound.outputs, answer["data"], strict=True):
+            if not isinstance(value, dict) or value.get("__type__") != "update":
+                self.values[one._id] = value
+            elif "value" in value:
+                self.values[one._id] = value["value"]
+        return {**answer, "changed_state_ids": list(dict.fromkeys(changed))}
+
+    @property
+    def listeners(self) -> list[Any]:
+        """What the server is asked by the page, without what its buttons ask a child process."""
+        known = [one for one in self.blocks.fns.values() if one.fn and one.api_visibility != "public"]
+        return [one for one in known if one.name != "compute"]
+
+    def act(self, component: int, event: str) -> None:
+        """Run what is bound to an event of a component, and what that changes in turn."""
+        for bound in [one for one in self.listeners if (component, event) in one.targets]:
+            for state in self.run(bound)["changed_state_ids"]:
+                self.act(state, "change")
