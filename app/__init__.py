@@ -291,8 +291,8 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
     from .limits import FILES_SECONDS, told
     from .server.page import Page
 
-    blocks: gr.Blocks
-    with Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS)) as blocks:
+    kept = (FILES_SECONDS, FILES_SECONDS)
+    with Page(title="hfposemb", analytics_enabled=False, delete_cache=kept) as blocks:
         blocks.public = public
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
@@ -490,8 +490,9 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
-    from .components.plot import kept_files
+    from .components.files import kept_files
     from .server.failed_requests import FailedRequests
+    from .server.ownership import Owned
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
@@ -502,6 +503,6 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(FailedRequests, public=public)]
     outermost += [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
-    outermost += [Middleware(SignedIn)] if sign_in else []
+    outermost += [Middleware(SignedIn), Middleware(Owned)] if sign_in else []
     delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

@@ -40,6 +40,9 @@ BUILTIN_BYTES = 128 * 2**20
 FILES_SECONDS = 3600
 """Seconds for which Gradio keeps the files it copies for a page, which fetches them at once."""
 
+STORE_BYTES = 2**28
+"""Limit for the files made for pages, which Gradio copies at once."""
+
 COMPARISON_DRAWS = 100
 """Surrogates per number in the Compare tab and its report."""
 
@@ -81,7 +84,7 @@ SIGNED_IN_SOURCE_BYTES = 2**30
 """Limit for the tables that are open with the token of one visitor."""
 
 SIGNED_IN_RESULT_BYTES = 2**27
-"""Limit for the results computed for one visitor who is signed in."""
+"""Limit for the results computed for one visitor who is signed in, and for the files made of them."""
 
 HELD_BYTES = 2**28
 """Size up to which a table is held in memory as float32; a larger one is read from its file each time."""

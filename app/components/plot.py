@@ -12,36 +12,25 @@ package. In a heatmap the axis coordinates are the rows, on both axes or on the 
 
 from __future__ import annotations
 
-import atexit
-import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import gradio as gr
-from gradio.data_classes import FileData
 
 from hfposemb.figures.assets import asset, compressed_plotly_js, plotly_js
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
+from . import files as served
 from .hidden import NoStub
 from .page_script import on_load, page_script
 from .recipe import Recipe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-STORE_BYTES = 256 * 2**20
 
 LOAD_JS = f"""
 {on_load("drawStyledRow")}
@@ -219,7 +208,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         if value is None:
             return {"row": "null", "script": _script(), "files": []}
         row = value if isinstance(value, Panels) else Panels(tuple(value))
-        files = Packer(_store().put)
+        files = Packer(served.put)
         panels = [_panel(panel, files) for panel in row.panels]
         spans = sum(panel.span for panel in row.panels)
         words = {
@@ -302,78 +291,9 @@ def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
     return {"low": bar.low, "high": bar.high, "colors": list(bar.colors), "title": bar.title}
 
 
-class _Store:
-    """A content-addressed folder of this process; least recently used files are dropped beyond ``STORE_BYTES``.
-
-    Gradio copies a file into its own cache while it sends the value, so files need not be kept for longer.
-    """
-
-    def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="hfposemb-")).resolve()  # as Gradio compares paths
-        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
-        self._sizes: OrderedDict[str, int] = OrderedDict()
-        self._lock = Lock()
-        self.kept: dict[str, bytes | None] = {}
-
-    def put(self, content: bytes, name: str) -> dict[str, Any]:
-        """Store ``content``, and return the entry by which Gradio serves it."""
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        path = self._folder / digest / name  # keep the name: it is the file name of a download
-        with self._lock:
-            if str(path) not in self._sizes:
-                path.parent.mkdir(exist_ok=True)
-                path.write_bytes(content)
-            self._sizes[str(path)] = len(content)
-            self._sizes.move_to_end(str(path))
-            while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
-                dropped = Path(self._sizes.popitem(last=False)[0])
-                dropped.unlink(missing_ok=True)
-                with suppress(OSError):  # not empty if the same content has another name
-                    dropped.parent.rmdir()
-        return FileData(path=str(path), orig_name=name).model_dump()
-
-    def keep(
-        self, name: str, read: Callable[[], bytes], compressed: Callable[[], bytes | None] = lambda: None
-    ) -> dict[str, Any]:
-        """Write a script or a style sheet once, never to drop it, and serve it from there.
-
-        Copies in Gradio's own cache are only offered as downloads.
-        """
-        path = self._folder / name
-        with self._lock:
-            if not path.exists():
-                path.write_bytes(read())
-                gr.set_static_paths(path)
-                self.kept[f"/gradio_api/file={path}"] = compressed()
-        return FileData(path=str(path), orig_name=name).model_dump()
-
-
-@cache
-def _store() -> _Store:
-    return _Store()
-
-
-def kept_file(content: bytes, name: str) -> str:
-    """Store a file for download, and return its path."""
-    return str(_store().put(content, name)["path"])
-
-
-def kept_folder() -> str:
-    """Return the folder of everything that is written for pages."""
-    return str(_store()._folder)
-
-
-def kept_files() -> Mapping[str, bytes | None]:
-    """Return the paths at which the scripts and the style sheet of all rows are served.
-
-    Each maps to its content compressed with Brotli, or ``None`` if that is to be computed.
-    """
-    return _store().kept
-
-
 def _script() -> dict[str, Any]:
     """Return the script that a page loads once for all its rows, which loads what is served next to it."""
-    store = _store()
+    store = served.shared()
     store.keep("hfposemb.css", lambda: asset("plot.css").encode())
     store.keep("plotly.min.js", lambda: plotly_js().encode(), compressed_plotly_js)
     return store.keep("hfposemb.js", lambda: page_script().encode())

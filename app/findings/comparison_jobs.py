@@ -11,7 +11,7 @@ from uuid import uuid4
 import gradio as gr
 
 from .. import limits
-from ..components.plot import kept_file
+from ..components.files import kept_file
 from ..jobs import children
 from ..jobs.queue import Visitor
 from ..session.state import Session

@@ -1,4 +1,4 @@
-"""The app's own page: a ``gr.Blocks`` that answers every failure with one line, and fills in what a call leaves out.
+"""The app's own page: one that answers every failure with one line, and fills in what a call leaves out.
 
 Gradio prints the traceback of what fails before or after a handler, and answers that there was an error, but not which.
 A panel in somebody else's page is guarded by ``session.guard`` alone.
@@ -17,9 +17,10 @@ from gradio.exceptions import InvalidPathError
 from hfposemb.text import one_line
 
 from ..failures import said_of
+from ..session.accounts import VisitedPage
 
 
-class Page(gr.Blocks):
+class Page(VisitedPage):
     """The page of an app."""
 
     public = False

@@ -57,8 +57,8 @@ class Doors:
         """Answer 400, 403, 411 or 413, or pass the request on."""
         refused = _refused(scope, folders=self.folders, login=self.login, sign_in=self.sign_in)
         if refused is None and scope["type"] == "http" and scope["method"] == "POST":
-            body = await _body(receive)
-            refused, receive = self._refused_body(scope, body), _again(body, receive)
+            body = await body_of(receive)
+            refused, receive = self._refused_body(scope, body), again(body, receive)
         if refused is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -82,7 +82,7 @@ class Doors:
         return 403, "the request names a file, and this page takes none\n"
 
 
-async def _body(receive: Receive) -> bytes:
+async def body_of(receive: Receive) -> bytes:
     """Read a body, whose length is bounded by ``_refused``; what is there if the client leaves."""
     parts = []
     while (message := await receive())["type"] == "http.request":
@@ -92,7 +92,7 @@ async def _body(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def again(body: bytes, receive: Receive) -> Receive:
     """Return a function that receives a body that was read, then what follows it."""
     left = [{"type": "http.request", "body": body, "more_body": False}]
 

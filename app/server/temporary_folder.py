@@ -25,7 +25,7 @@ def own_folder() -> None:
 
 def served_folders() -> tuple[str, ...]:
     """Return the folders of the files that pages are given: Gradio's and the app's own."""
-    from ..components.plot import kept_folder
+    from ..components.files import shared
 
     gradios = os.environ.get(VARIABLE) or os.path.join(tempfile.gettempdir(), "gradio")  # Gradio's default
-    return str(Path(gradios).resolve()), kept_folder()
+    return str(Path(gradios).resolve()), str(shared().folder)

@@ -2,13 +2,12 @@
 
 Guarantees: a token is in the memory of this process, and of child processes that work for its visitor, and nowhere
 else; the browser's cookie holds a random key. What was opened with a token is found only by events that come with this
-key. When the visitor signs out, or the token expires, the token, what was opened with it and the folder with what was
-read are dropped.
+key. When the visitor signs out, or the token expires, the token, what was opened with it, the folder with what was read
+and the files made for its pages are dropped.
 """
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import tempfile
 import time
@@ -21,11 +20,13 @@ from secrets import token_urlsafe
 from threading import RLock, Timer
 from typing import Any
 
+import gradio as gr
 from gradio.context import LocalContext
 
 from hfposemb.checkpoints.hub_access import Visitor
 from hfposemb.errors import RefusedError, SourceError
 
+from ..components.files import OwnStore, files_of, removed_at_exit
 from ..limits import MOST_SIGNED_IN, SIGNED_IN_RESULT_BYTES, SIGNED_IN_SECONDS, SIGNED_IN_SOURCE_BYTES
 from .kept import Kept, Layered
 
@@ -51,9 +52,7 @@ An event keeps its account even if that is closed meanwhile: what it computes is
 @cache
 def _folders() -> Path:
     """Return the folder for those of the accounts, which only its owner can enter."""
-    folder = tempfile.mkdtemp(prefix="hfposemb-visitors-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    return removed_at_exit(Account, "hfposemb-visitors-")
 
 
 def _own_folder() -> Path:
@@ -68,11 +67,13 @@ class Account:
         info: What the provider sent, as Gradio keeps it in a session.
         id: Identifies the account among the reads of this process.
         sources: What was opened with the token.
+        files: What was made for the visitor's pages.
     """
 
     info: Mapping[str, Any] = field(repr=False)
     id: str = field(default_factory=token_urlsafe)
     sources: Kept = field(default_factory=lambda: Kept(SIGNED_IN_SOURCE_BYTES), repr=False)
+    files: OwnStore = field(default_factory=OwnStore, repr=False)
     _folder: Path = field(default_factory=_own_folder, repr=False)
     _results: dict[Kept, Layered] = field(default_factory=dict, repr=False)
     _timer: Timer | None = field(default=None, repr=False)
@@ -101,6 +102,7 @@ class Account:
         self.sources, self._results = Kept(0, entries=0), {}
         if self._timer is not None:
             self._timer.cancel()
+        self.files.close()
         self.clear_if_closed()
 
     def clear_if_closed(self) -> None:
@@ -199,8 +201,26 @@ class Visit:
         return RefusedError(said, repo=repo, gated=error.gated, rejected=error.rejected)
 
 
-def visit() -> Visit:
-    """Return who sent the event that is being handled."""
-    request = getattr(LocalContext.request.get(None), "request", None)
+def visit(request: Any = None) -> Visit:
+    """Return who sent the event that is being handled, or a ``gr.Request``."""
+    request = getattr(request or LocalContext.request.get(None), "request", None)
     scope = getattr(request, "scope", None) or {}
     return Visit(scope.get(ACCOUNT), offered=ACCOUNT in scope)
+
+
+class _NoStub(type(gr.Blocks)):  # type: ignore[misc]
+    """Gradio's metaclass of pages, except that it writes no ``.pyi`` file."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        """Create the class without listeners of its own: it inherits those of its base."""
+        return type.__new__(cls, name, bases, attrs)
+
+
+class VisitedPage(gr.Blocks, metaclass=_NoStub):
+    """A page whose files belong to whom they are made for: see ``components.files``."""
+
+    async def process_api(self, *values: Any, request: Any = None, **options: Any) -> dict[str, Any]:
+        """Handle an event: compute, and write what the page then fetches."""
+        account = visit(request).account
+        with files_of(None if account is None else account.files):
+            return await super().process_api(*values, request=request, **options)

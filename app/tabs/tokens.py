@@ -14,11 +14,12 @@ from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
 from ..components.events import QUIET
+from ..components.files import kept_file
 from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
-from ..components.plot import PanelRow, kept_file
+from ..components.plot import PanelRow
 from ..findings.chosen_word import (
     FIRST_WORD,
     FIRST_WORDS,

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 import pytest
 
 import hfposemb as hpe
-from app.components import plot, theme
+from app.components import files, plot, theme
 from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
@@ -558,14 +558,13 @@ def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page)
     assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
 
 
-def test_files_are_shared_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = plot._Store()
-    monkeypatch.setattr(plot, "STORE_BYTES", 1_000)
+def test_files_are_shared_and_bounded() -> None:
+    store = files.Store(1_000)
     first = store.put(b"a" * 600, "numbers.bin")
     assert store.put(b"a" * 600, "numbers.bin") == first
     second = store.put(b"b" * 600, "numbers.bin")
-    assert not plot.Path(first["path"]).exists()
-    assert plot.Path(second["path"]).read_bytes() == b"b" * 600
+    assert not Path(first["path"]).exists()
+    assert Path(second["path"]).read_bytes() == b"b" * 600
 
 
 def test_no_stub_is_written_beside_the_source() -> None:

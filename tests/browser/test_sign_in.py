@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ import httpx
 import numpy as np
 import psutil
 import pytest
+from gradio.routes import App
 from gradio_client import Client
 from safetensors.numpy import save
 
+import app
 from tests.hub.session import HUB
-from tests.support.serving import Served, serving
+from tests.support.serving import Served, Visitor, serving
 
 from .conftest import TIMEOUT
 from .waiting import until
@@ -109,12 +112,16 @@ def watched(space: Served) -> Iterator[set[str]]:
     over = threading.Event()
 
     def watch() -> None:
-        app = psutil.Process(space.process.pid)
+        served = psutil.Process(space.process.pid)
+        command = Path(f"/proc/{served.pid}/cmdline").read_text()
         while not over.is_set():
-            for child in app.children(recursive=True):
-                for name in ("cmdline", "environ"):
-                    with suppress(OSError):
-                        seen.add(Path(f"/proc/{child.pid}/{name}").read_text(errors="replace"))
+            for child in served.children(recursive=True):
+                with suppress(OSError):
+                    called = Path(f"/proc/{child.pid}/cmdline").read_text(errors="replace")
+                    if (
+                        called != command
+                    ):  # otherwise it is still a copy of the served app, which is about to start another
+                        seen.update((called, Path(f"/proc/{child.pid}/environ").read_text(errors="replace")))
             time.sleep(0.02)
 
     thread = threading.Thread(target=watch)
@@ -176,8 +183,116 @@ def test_two_people_sign_in(browser: Browser, space: Served) -> None:
         assert "64" not in asked(space, "info", ["lab/secret-a"], ada), "the cookie of before is worth nothing"
         ben.get_by_role("button", name="Sign out (ben)").click()
         ben.get_by_role("button", name=SIGN_IN).wait_for()
-        until(ben, lambda: [*Path(space.log.parents[1], "tmp").glob("hfposemb-visitors-*/*")], [])
+        until(ben, lambda: left_of_visitors(space), [])
     nothing_is_left(space, processes)
+
+
+def left_of_visitors(space: Served) -> list[Path]:
+    """Return the folders of visitors on disk: what was read for them, and the files of their pages."""
+    return [*Path(space.log.parents[1], "tmp").glob("**/hfposemb-visitors-*/*")]
+
+
+def signed_in(space: Served, name: str) -> str:
+    """Sign in without a browser; return the cookie."""
+    with httpx.Client(timeout=180, transport=httpx.HTTPTransport(retries=100)) as client:
+        began = client.get(f"{space.url}/login/huggingface")
+        agreed = client.get(f"{began.headers['location']}&as={name}")
+        cookie = began.headers["set-cookie"].partition(";")[0]
+        ended = client.get(agreed.headers["location"], headers={"cookie": cookie})
+        return str(ended.headers["set-cookie"].partition(";")[0])
+
+
+PRIVATE = re.compile(r"64 × 32|300 × 32|\[(64|300), 32\]|secret-a learned")
+"""What is said of Ada's model to those who can read it."""
+
+
+def routes_of(router: Any) -> Iterator[tuple[str, str]]:
+    """Yield method and path of each route, also of those in a router within."""
+    for route in router.routes:
+        if hasattr(route, "original_router"):
+            yield from routes_of(route.original_router)
+        else:
+            yield from ((method, route.path) for method in getattr(route, "methods", ()))
+
+
+def requests_of(ada: Visitor, events: list[str], files: list[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield requests for every route of Gradio's and ours that name Ada's page, events and files."""
+    inner = files[0].partition("=")[2]
+    names = {"session_hash": [ada.session], "event_id": events, "api_name": ["info"], "path_or_url": [inner]}
+    call = {"name": "hfposemb_info", "arguments": {"source": "lab/secret-a"}}
+    bodies: list[dict[str, Any]] = [
+        {"data": ["lab/secret-a"], "session_hash": ada.session},
+        {"source": "lab/secret-a"},
+        {"session_hash": ada.session, "event_id": events[0], "fn_index": 0},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
+        *({"fn_index": one["id"], "data": [], "session_hash": ada.session} for one in ada.dependencies[:3]),
+    ]
+    query = {"session_hash": ada.session, "deep_link": ada.session, "models": "lab/secret-a", "tab": "positions"}
+    routes = set(routes_of(App.create_app(app.build())))
+    assert {("GET", "/gradio_api/queue/data"), ("POST", "/gradio_api/cancel")} <= routes, "the control"
+    for method, path in sorted({*routes, ("POST", "/gradio_api/mcp"), ("GET", "/gradio_api/mcp/schema")}):
+        holes = re.findall(r"{(\w+)[^}]*}", path)
+        for filled in product(*(names.get(hole, ["0"]) for hole in holes)):
+            address = re.sub("{[^}]*}", "{}", path).format(*filled)
+            queued = path.endswith(("/queue/join", "/cancel", "/mcp", "/call/{api_name}", "/call/v2/{api_name}"))
+            for body in bodies if method == "POST" and queued else [None]:
+                yield method, address, {"params": query} | ({} if body is None else {"json": body})
+    for odd in (inner, f"/tmp/..{inner}", f"{inner}/../{Path(inner).name}", f"/.{inner}", inner.replace("/", "%2F")):
+        yield "GET", f"/gradio_api/file={odd}", {"headers": {"range": "bytes=0-99"}}
+    yield from (("GET", file, {}) for file in files)
+
+
+def answered(client: httpx.Client, method: str, address: str, options: dict[str, Any]) -> tuple[int, str]:
+    """Return the status and the body of an answer, or the beginning of one that does not end."""
+    accepted = {"accept": "application/json, text/event-stream", **options.get("headers", {})}
+    status, text = 0, ""
+    # Gradio breaks off what it streams for an unknown session, and a refused request is not read to its end.
+    with suppress(httpx.TransportError), client.stream(method, address, **{**options, "headers": accepted}) as answer:
+        status = answer.status_code
+        for part in answer.iter_text():
+            text += part
+            if "ALIVE" in text:
+                break
+    return status, text
+
+
+def test_what_belongs_to_one_visitor_is_worth_nothing_to_others(space: Served) -> None:
+    ada, ben = (Visitor(space.url, cookie=signed_in(space, name)) for name in ("ada", "ben"))
+    nobody, copied = Visitor(space.url), ada.client.headers["cookie"]
+    ada.choose(["lab/secret-a"])
+    ada.show("Tokens")
+    asked_for = {"json": {"data": ["lab/secret-a"]}}
+    called = [json.loads(answered(ada.client, "POST", "/gradio_api/call/info", asked_for)[1])["event_id"] for _ in "ab"]
+    files = sorted({one for one in re.findall(r'/gradio_api/file=[^"\\]+', "".join(ada.heard)) if "visitors" in one})
+    assert len(files) >= 2
+    assert PRIVATE.search("".join(ada.heard)), "the control: she is told"
+    bound = ada.events(ada.labelled("Models to compare (up to 4)"), "change")[0]
+    for other in (ben, nobody):
+        joined = ada.join(bound, [ada.values[key] for key in bound["inputs"]], bound["targets"][0][0]).json()[
+            "event_id"
+        ]
+        for method, address, options in requests_of(ada, [joined, called[0], called[0][:-32]], files):
+            status, said = answered(other.client, method, address, options)
+            assert not PRIVATE.search(said), (method, address, options)
+            assert status == 403 or "visitors" not in address, (method, address)
+            assert status in (401, 403, 411, 422, 404) or not address.endswith("join"), (method, address, options)
+        message = ada.listen(joined)
+        assert message is not None
+        assert message["output"]["data"], "nobody has taken or cancelled her answer"
+    assert PRIVATE.search(answered(ada.client, "GET", f"/gradio_api/call/info/{called[0]}", {})[1]), "the control"
+    for file in files:
+        mine = ada.client.get(file)
+        assert (mine.status_code, mine.headers["cache-control"]) == (200, "private, no-store")
+    ada.client.get("/logout")
+    for cookie in (copied, copied + "x"):
+        again = Visitor(space.url, cookie=cookie)
+        for method, address, options in requests_of(ada, [called[1], called[1][:-32]], files):
+            assert not PRIVATE.search(answered(again.client, method, address, options)[1]), (method, address)
+        again.close()
+    ben.client.get("/logout")
+    assert not left_of_visitors(space)
+    for one in (ada, ben, nobody):
+        one.close()
 
 
 def nothing_is_left(space: Served, processes: set[str]) -> None:

@@ -95,6 +95,8 @@ class Visitor:
     """What a proxy would say that it comes from."""
     login: tuple[str, str] | None = None
     """User and password, where the page asks for them."""
+    cookie: str = ""
+    """The cookie of a browser that has signed in."""
     session: str = field(default_factory=lambda: uuid4().hex[:12])
     heard: list[str] = field(default_factory=list)
     """Every message of the server, as it came."""
@@ -104,6 +106,7 @@ class Visitor:
         import httpx
 
         headers = {"x-forwarded-for": self.address} if self.address else {}
+        headers |= {"cookie": self.cookie} if self.cookie else {}
         self.client = httpx.Client(base_url=self.url, headers=headers, timeout=180)
         until = time.monotonic() + 180
         while True:
