@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..checkpoints.strict_json import fault
 from ..tables.table import Labels
 from ..text import display
 from .config_values import whole_number
@@ -63,9 +64,13 @@ def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:
 
 def _original_llama(opened: Opened) -> Fields | None:
     """Return the configuration in params.json, which Meta and Mistral write beside their own checkpoints."""
-    given = opened.settings("params.json")
+    given, table = opened.settings("params.json"), opened.tensors.info("tok_embeddings.weight")
     if given is None or whole_number(given, "dim", low=1) is None or whole_number(given, "n_heads", low=1) is None:
         return None
+    if table.shape[1:] != (given["dim"],):
+        raise fault(
+            "params.json", f"states a dim of {given['dim']}, but {table.name} has the shape {list(table.shape)}"
+        )
     found: Fields = {
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
@@ -76,7 +81,7 @@ def _original_llama(opened: Opened) -> Fields | None:
         "rms_norm_eps": given.get("norm_eps", 1e-5),
         "rope_theta": given.get("rope_theta", 10000.0),
         "rope_interleave": True,  # the originals rotate neighbouring dimensions
-        "vocab_size": opened.tensors.info("tok_embeddings.weight").shape[0],
+        "vocab_size": table.shape[0],
         "about": "config.json is missing: its values come from params.json",
     }
     if whole_number(given, "max_seq_len", low=1) is None:
