@@ -39,7 +39,7 @@ def layout_of(parts: QuantisedParts) -> ScaledCodes:
     layout = planner(parts)
     used = {part.name for part in layout.parts}
     for last, part in parts.tensors.items():
-        if part.name not in used and last != "weight_shape":
+        if part.name not in used and (last, "weight_packed" in parts.tensors) != ("weight_shape", True):
             rule = f"is stored with {shortened(part.name)}, which {layout.label} does not have"
             raise parts.fault(f"{shortened(parts.codes.name)} {rule}; use the full-precision checkpoint of this model")
     return layout

@@ -75,6 +75,13 @@ def grouped(names: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
+def beside(name: str, names: tuple[str, ...]) -> Mapping[str, str]:
+    """Return a table of codes that is in no group, and the tensors of its module that may be parts of it."""
+    module = name.removesuffix("weight")
+    parts = {last: module + last for last in _KNOWN - {"weight"}} if module != name else {}
+    return {"weight": name} | {last: part for last, part in parts.items() if part in names}
+
+
 @dataclass(frozen=True, eq=False)
 class QuantisedParts:
     """The parts of one quantised table.
