@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import gradio as gr
 from gradio.data_classes import FileData
 
+from hfposemb.errors import HfposembError
 from hfposemb.figures.assets import asset, compressed_plotly_js, plotly_js
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
@@ -321,8 +322,7 @@ class _Store:
         path = self._folder / digest / name  # keep the name: it is the file name of a download
         with self._lock:
             if str(path) not in self._sizes:
-                path.parent.mkdir(exist_ok=True)
-                path.write_bytes(content)
+                _fill(path, content)
             self._sizes[str(path)] = len(content)
             self._sizes.move_to_end(str(path))
             while len(self._sizes) > 1 and sum(self._sizes.values()) > STORE_BYTES:
@@ -342,10 +342,21 @@ class _Store:
         path = self._folder / name
         with self._lock:
             if not path.exists():
-                path.write_bytes(read())
+                _fill(path, read())
                 gr.set_static_paths(path)
                 self.kept[f"/gradio_api/file={path}"] = compressed()
         return FileData(path=str(path), orig_name=name).model_dump()
+
+
+def _fill(path: Path, content: bytes) -> None:
+    """Write a file of this process; none is left if the disk is full."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise HfposembError(f"cannot write {path.parent}: {error.strerror}; free some space, or set TMPDIR") from error
 
 
 @cache
