@@ -20,6 +20,10 @@ from functools import cache
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
+from secrets import token_hex
+
+from .errors import HfposembError
+from .files import complete_file
 
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_?KEY|ACCESS_KEY|AUTH", re.IGNORECASE)
 """Names of environment variables whose values are redacted."""
@@ -139,24 +143,20 @@ def _cache_folder() -> Path | None:
 def _written(text: str, name: str, folder: Path | None) -> Path | None:
     """Write a file readable by this user only, in ``folder`` or in the temporary folder; ``None`` if both fail."""
     if folder is not None:
-        with suppress(OSError):
+        with suppress(OSError, HfposembError):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             _make_room(folder, name)
-            path = folder / name
-            path.unlink(missing_ok=True)  # never write into an existing file or through a link
-            _fill(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), text)
-            return path
+            return _filled(folder / name, text)
     if name not in _written_here and len(_written_here) < MOST_FILES:
-        with suppress(OSError):
-            opened, made = tempfile.mkstemp(prefix="hfposemb-", suffix=f"-{name}")
-            _fill(opened, text)
-            _written_here[name] = Path(made)
+        with suppress(OSError, HfposembError):
+            _written_here[name] = _filled(Path(tempfile.gettempdir()) / f"hfposemb-{token_hex(4)}-{name}", text)
     return _written_here.get(name)
 
 
-def _fill(opened: int, text: str) -> None:
-    with os.fdopen(opened, "w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
+def _filled(path: Path, text: str) -> Path:
+    with complete_file(path, private=True) as file:
+        file.write(text.encode("utf-8", "replace"))
+    return path
 
 
 def _make_room(folder: Path, name: str) -> None:

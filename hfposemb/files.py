@@ -20,8 +20,19 @@ def check_place(path: Path) -> None:
 
 
 @contextmanager
-def complete_file(path: Path) -> Iterator[IO[bytes]]:
-    """Write a temporary file and rename it to ``path`` once it is complete and on disk."""
+def complete_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """Write a temporary file and rename it to ``path`` once it is complete and on disk.
+
+    A link at ``path`` is replaced, not followed. All files that others may read are written by this function or by
+    ``cache.Writer``, so that a process that is killed leaves none of them incomplete.
+
+    Args:
+        path: The file.
+        private: Whether only this user may read it.
+
+    Raises:
+        HfposembError: If the disk is full or the folder cannot be written.
+    """
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:
@@ -32,7 +43,8 @@ def complete_file(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
+        if not private:
+            os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
         raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error

@@ -23,6 +23,7 @@ import gradio as gr
 from gradio.data_classes import FileData
 from gradio.utils import get_upload_folder
 
+from hfposemb.errors import HfposembError
 from hfposemb.lazy_attributes import lazy_attribute
 
 from ..limits import SIGNED_IN_RESULT_BYTES, STORE_BYTES
@@ -68,8 +69,7 @@ class Store:
         if path.exists():
             path.touch()
         else:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
+            _fill(path, content)
         self._sizes[str(path)] = len(content)
         self._sizes.move_to_end(str(path))
         while len(self._sizes) > 1 and sum(self._sizes.values()) > self._limit:
@@ -88,7 +88,7 @@ class Store:
         path = self.folder / name
         with self._lock:
             if not path.exists():
-                path.write_bytes(read())
+                _fill(path, read())
                 gr.set_static_paths(path)
                 self.kept[f"/gradio_api/file={path}"] = compressed()
         return FileData(path=str(path), orig_name=name).model_dump()
@@ -99,6 +99,17 @@ class Store:
             self._closed = True
             if "folder" in vars(self):
                 shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _fill(path: Path, content: bytes) -> None:
+    """Write a file of this process; none is left if the disk is full."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise HfposembError(f"cannot write {path.parent}: {error.strerror}; free some space, or set TMPDIR") from error
 
 
 class OwnStore(Store):

@@ -17,6 +17,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from hfposemb.errors import SourceError
+from hfposemb.files import complete_file
 from hfposemb.text import display
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def lend(embeddings: Embeddings) -> str:
             return text
     name = re.sub(r"[/\\#,]", " ", display(embeddings.name, width=60))
     text = f"{PREFIX}{name}#{token_hex(6)}"
+    with complete_file(_file(text), private=True) as file:
+        file.write(pickle.dumps(embeddings))
     _LENT[text] = embeddings
-    _file(text).write_bytes(pickle.dumps(embeddings))
     return text
 
 

@@ -12,7 +12,7 @@ from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from .formats import StoredTensors
 from .limits import DEFAULT_LIMITS, Limits
-from .quantised_parts import FLOAT8, QuantisedParts, grouped
+from .quantised_parts import FLOAT8, QuantisedParts, beside, grouped
 from .safetensors import TensorInfo
 from .strict_json import fault, shortened
 
@@ -144,7 +144,7 @@ class Decoded:
             return CheckpointError(reason) if reason else None
         from .quantised_layouts import layout_of
 
-        stored = {"weight": name} if group is None else group
+        stored = beside(name, self._stored_names) if group is None else group
         infos = {last: self.stored.info(part) for last, part in stored.items()}
         metadata, config = self.stored.metadata(), self.stored.config() or {}
         try:

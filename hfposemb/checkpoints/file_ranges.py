@@ -93,7 +93,7 @@ class LocalRanges:
     def listing(self) -> tuple[str, ...]:
         """Return the names of the files in the same folder."""
         try:
-            return tuple(sorted(entry.name for entry in os.scandir(self.path.parent) if not entry.is_dir()))
+            return tuple(sorted(entry.name for entry in os.scandir(self.path.parent) if not os.path.isdir(entry)))
         except OSError as error:
             raise fault(self.path.parent.name, f"cannot be listed: {shortened(str(error))}") from None
 

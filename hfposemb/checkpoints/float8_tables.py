@@ -25,7 +25,7 @@ def float8_table(parts: QuantisedParts) -> ScaledCodes:
     codes = parts.part("weight", FLOAT8)
     shape = (codes.shape[0], codes.shape[1])
     values = float8(codes.dtype)
-    last = next((one for one in ("weight_scale", "weight_scale_inv") if one in parts.tensors), None)
+    last = next((one for one in ("weight_scale", "weight_scale_inv") if one in parts.tensors), None)  # never both
     if last is None:
         if parts.method or len(parts.tensors) > 1:
             raise parts.refused()
@@ -51,6 +51,7 @@ def int8_table(parts: QuantisedParts) -> ScaledCodes:
     shape = (codes.shape[0], codes.shape[1])
     scales = parts.part("weight_scale", tuple(FLOATS), rank=(0, 1, 2))
     blocks = _row_blocks(parts, scales, shape)
+    parts.check_stated(blocks, shape[1])
     zero = None
     if "weight_zero_point" in parts.tensors:
         points = parts.part("weight_zero_point", ("I8",), rank=(0, 1, 2))
@@ -75,9 +76,12 @@ def _row_blocks(parts: QuantisedParts, scales: TensorInfo, shape: tuple[int, int
 def _blocks(parts: QuantisedParts, scales: TensorInfo, shape: tuple[int, int]) -> BlockNumbers:
     """Return scales of the whole table, of its rows, or of the blocks that the configuration states."""
     stated = parts.settings.get("weight_block_size")
-    grid = len(scales.shape) == 2 and math.prod(scales.shape) != 1 and scales.shape[0] != shape[0]
-    if not grid or not isinstance(stated, list) or not _is_pair(stated):
+    if stated is None:
         return _row_blocks(parts, scales, shape)
+    if not isinstance(stated, list) or not _is_pair(stated):
+        raise parts.fault(
+            f"config.json states a weight_block_size of {shortened(str(stated))}; expected two whole numbers above 0"
+        )
     rows, columns = stated
     need = (-(-shape[0] // rows), -(-shape[1] // columns))
     if scales.shape != need:

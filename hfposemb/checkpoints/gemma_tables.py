@@ -32,6 +32,11 @@ def gemma_linear(parts: QuantisedParts) -> ScaledCodes:
 def _scaled(parts: QuantisedParts, codes: TensorInfo, last: str) -> ScaledCodes:
     scales = parts.part(last, ("F32", "F16", "BF16"))
     bits, width = (8, codes.shape[1]) if codes.dtype == "I8" else _bits_and_width(parts, codes)
+    if (stated := _stated_bits(parts)) and bits not in stated:
+        known = ", ".join(map(str, sorted(stated)))
+        raise parts.fault(
+            f"config.json states {known} bits, but {shortened(codes.name)} has {bits}; correct one of them"
+        )
     shape = (codes.shape[0], width)
     groups = scales.shape[1]
     numbers = parts.per_group(scales, shape, max(width // groups, 1), precision=parts.precision)
@@ -52,7 +57,7 @@ def _bits_and_width(parts: QuantisedParts, codes: TensorInfo) -> tuple[int, int]
         for width in parts.widths
         if (nbytes - 1) * 8 // bits < width <= nbytes * 8 // bits
     }
-    stated = _stated_bits(parts)
+    stated = _stated_bits(parts) - {8}
     if len(fitting) > 1:
         fitting = {(bits, width) for bits, width in fitting if bits in stated}
     if not fitting and not parts.widths and len(stated) == 1:
@@ -68,7 +73,7 @@ def _bits_and_width(parts: QuantisedParts, codes: TensorInfo) -> tuple[int, int]
 
 
 def _stated_bits(parts: QuantisedParts) -> set[int]:
-    """Return the numbers of bits in the settings, for packed codes."""
+    """Return the numbers of bits in the settings."""
     own = parts.settings.get("module_quant_configs")
     options = [parts.settings, *(own.values() if isinstance(own, Mapping) else ())]
-    return {one["num_bits"] for one in options if isinstance(one, Mapping) and one.get("num_bits") in (2, 4)}
+    return {bits for one in options if isinstance(one, Mapping) and type(bits := one.get("num_bits")) is int}

@@ -209,7 +209,7 @@ def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir())
+        return sorted(entry.name for entry in os.scandir(folder) if not os.path.isdir(entry))  # also of a looping link
     except OSError as error:
         raise fault(folder.name, f"cannot be listed: {shortened(str(error))}") from None
 

@@ -32,16 +32,20 @@ def _integers(parts: QuantisedParts) -> ScaledCodes:
     codes, shape = parts.codes, _stated_shape(parts)
     rows, width = shape
     scales = parts.part("weight_scale", tuple(FLOATS), rank=_SINGLE)
-    words = codes.shape[1]
-    fitting = [bits for bits in range(1, 9) if -(-width * bits // 32) == words]
+    words, stated = codes.shape[1], parts.weight_settings
+    fitting = [bits for bits in range(1, 9) if -(-width * bits // 32) == words and stated.get("num_bits", bits) == bits]
     if codes.shape[0] != rows or len(fitting) != 1:
-        raise parts.fault(
-            f"{shortened(codes.name)} has the shape {list(codes.shape)}, which does not fit {rows} rows of {width} "
-            "codes; download the checkpoint again"
-        )
+        found = f"{shortened(codes.name)} has the shape {list(codes.shape)}, which does not fit {rows} rows of {width}"
+        known = shortened(str(stated.get("num_bits", "1 to 8")))
+        raise parts.fault(f"{found} codes of {known} bits; download the checkpoint again")
     bits = fitting[0]
+    # In older versions no code crosses a word, so that 3, 5, 6 and 7 bits leave some bits of each word unused.
+    if words > 1 and 32 % bits and -(-width // (32 // bits)) == words:
+        found = f"{shortened(codes.name)} has rows of {words} words for {width} codes of {bits} bits"
+        raise parts.fault(f"{found}, which are packed in one of two ways; use the full-precision checkpoint")
     groups = scales.shape[1] if len(scales.shape) == 2 else 1
     numbers = parts.per_group(scales, shape, max(width // groups, 1), precision="F32")
+    parts.check_stated(numbers, width)
     what = "one scale per row" if groups == 1 else f"groups of {numbers.columns}"
     label = f"{bits} bits, {what} (compressed-tensors)"
     values = integers(bits, offset=2 ** (bits - 1))

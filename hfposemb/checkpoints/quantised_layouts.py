@@ -10,6 +10,7 @@ from .mlx_tables import mlx_table
 from .packed_tables import compressed_table, modelopt_table
 from .quantised_parts import FLOAT8, QuantisedParts
 from .scaled_codes import ScaledCodes
+from .strict_json import shortened
 from .torchao_tables import torchao_table
 
 _UNREAD = (
@@ -26,7 +27,8 @@ def layout_of(parts: QuantisedParts) -> ScaledCodes:
     """Return how a quantised table is decoded.
 
     Raises:
-        CheckpointError: If it is stored in a way that is not decoded, or its parts do not fit together.
+        CheckpointError: If it is stored in a way that is not decoded, its parts do not fit together, or one of them is
+            not needed and could change what the others mean.
     """
     unread = next((how for last, how in _UNREAD if last in parts.tensors), None)
     if unread is not None:
@@ -34,7 +36,13 @@ def layout_of(parts: QuantisedParts) -> ScaledCodes:
     planner = _planner(parts)
     if planner is None:
         raise parts.refused()
-    return planner(parts)
+    layout = planner(parts)
+    used = {part.name for part in layout.parts}
+    for last, part in parts.tensors.items():
+        if part.name not in used and (last, "weight_packed" in parts.tensors) != ("weight_shape", True):
+            rule = f"is stored with {shortened(part.name)}, which {layout.label} does not have"
+            raise parts.fault(f"{shortened(parts.codes.name)} {rule}; use the full-precision checkpoint of this model")
+    return layout
 
 
 def _planner(parts: QuantisedParts) -> Callable[[QuantisedParts], ScaledCodes] | None:

@@ -75,6 +75,13 @@ def grouped(names: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
+def beside(name: str, names: tuple[str, ...]) -> Mapping[str, str]:
+    """Return a table of codes that is in no group, and the tensors of its module that may be parts of it."""
+    module = name.removesuffix("weight")
+    parts = {last: module + last for last in _KNOWN - {"weight"}} if module != name else {}
+    return {"weight": name} | {last: part for last, part in parts.items() if part in names}
+
+
 @dataclass(frozen=True, eq=False)
 class QuantisedParts:
     """The parts of one quantised table.
@@ -114,6 +121,14 @@ class QuantisedParts:
         """What the configuration states about quantisation."""
         found = self.config.get("quantization_config")
         return found if isinstance(found, Mapping) else {}
+
+    @property
+    def weight_settings(self) -> Mapping[str, Any]:
+        """What compressed-tensors states about weights; empty if there are several groups, chosen by patterns."""
+        groups = self.settings.get("config_groups")
+        found = list(groups.values()) if isinstance(groups, Mapping) else []
+        weights = found[0].get("weights") if len(found) == 1 and isinstance(found[0], Mapping) else None
+        return weights if isinstance(weights, Mapping) else {}
 
     @property
     def precision(self) -> Precision:
@@ -171,6 +186,19 @@ class QuantisedParts:
             need = f" need [{rows}, {groups}]" if groups else " cannot be"
             raise self.fault(f"{shortened(info.name)} has the shape {list(info.shape)}, but {rule}{need}")
         return BlockNumbers(info, 1, columns, precision=precision)
+
+    def check_stated(self, scales: BlockNumbers, width: int) -> None:
+        """Raise ``CheckpointError`` if ``weight_settings`` state other groups or zero points than are stored."""
+        stated, group = self.weight_settings, scales.columns if scales.rows == 1 else 0
+        size, strategy = stated.get("group_size"), stated.get("strategy")
+        whole = {"channel": width, "tensor": 0}.get(strategy, group) if isinstance(strategy, str) else group
+        if (type(size) is int and size > 0 and size != group) or whole != group:
+            found = f"config.json states {shortened(str(strategy))} and groups of {shortened(str(size))}"
+            raise self.fault(f"{found}, but {shortened(scales.tensor.name)} has the shape {list(scales.tensor.shape)}")
+        if stated.get("symmetric") is False and "weight_zero_point" not in self.tensors:
+            raise self.fault(
+                f"config.json states zero points, but {shortened(self.module)} has none; download it again"
+            )
 
     def single(self, info: TensorInfo, shape: tuple[int, int]) -> BlockNumbers:
         """Return the one number of a whole table.

@@ -579,7 +579,9 @@ def _read_shard(path: Path, limits: Limits) -> _Shard:
     """Read a file's header and nothing else."""
     with open_regular(path) as file:
         status = os.fstat(file.fileno())
-        length = header_length(file.read(8), file_bytes=status.st_size, name=path.name, limits=limits)
+        length = header_length(
+            file.read(min(8, status.st_size)), file_bytes=status.st_size, name=path.name, limits=limits
+        )
         text = file.read(length)
     if len(text) != length:
         raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")

@@ -118,9 +118,9 @@ class StaticEmbeddings:
         if self._has(_WEIGHTS):
             weights = self.stored.read(_WEIGHTS, start, stop)[:, None]
             dtype = np.result_type(found, np.float32)
-            found = np.multiply(
-                found, weights, dtype=dtype, out=found if found.flags.writeable and found.dtype == dtype else None
-            )
+            out = found if found.flags.writeable and found.dtype == dtype else None
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = np.multiply(found, weights, dtype=dtype, out=out)
         found = found.astype(np.float32) if found.dtype.kind == "i" else found
         found.flags.writeable = False
         return found

@@ -41,7 +41,7 @@ def torchao_table(parts: QuantisedParts) -> ScaledCodes:
     shape = (codes.shape[0], codes.shape[1])
     block = _block(parts, data, shape)
     zero = None
-    if "_weight_zero_point" in parts.tensors:
+    if kind.startswith("Intx") or (kind == "Int8Tensor" and "_weight_zero_point" in parts.tensors):
         zero = _numbers(parts, parts.part("_weight_zero_point", ("I8", "I32"), rank=(0, 1, 2)), block, shape)
     bits = _named(data.get("target_dtype")).removeprefix("int") if kind.startswith("Intx") else "8"
     numbers = _numbers(parts, scales, block, shape)

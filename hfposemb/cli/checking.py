@@ -17,7 +17,7 @@ def run_check(given: argparse.Namespace) -> int:
     """Print what is wrong with some sources; return 0 if nothing is, 1 if something is, 2 if one cannot be checked."""
     from ..checks.check_report import document, to_sarif
     from ..checks.running import check
-    from ..files import check_place
+    from ..files import check_place, complete_file
 
     if given.sarif is not None:
         check_place(given.sarif)
@@ -39,7 +39,8 @@ def run_check(given: argparse.Namespace) -> int:
                 asked = f"{report.requests} {'request' if report.requests == 1 else 'requests'}"
                 print(f"  commit {report.commit[:8]}; read {byte_size(report.received)}, {asked}")
     if given.sarif is not None:
-        given.sarif.write_text(json.dumps(to_sarif(reports), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with complete_file(given.sarif) as file:
+            file.write(json.dumps(to_sarif(reports), indent=2, ensure_ascii=False).encode() + b"\n")
     return NOT_CHECKED if unread else WRONG if any(not report.passed for report in reports) else 0
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..checkpoints.strict_json import fault, shortened
 from ..tables.table import Labels
 from ..text import display
-from .config_values import whole_number
+from .config_values import real_number, whole_number
 from .opened_model import Opened
 
 Fields = dict[str, Any]
@@ -63,9 +64,24 @@ def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:
 
 def _original_llama(opened: Opened) -> Fields | None:
     """Return the configuration in params.json, which Meta and Mistral write beside their own checkpoints."""
-    given = opened.settings("params.json")
+    given, table = opened.settings("params.json"), opened.tensors.info("tok_embeddings.weight")
     if given is None or whole_number(given, "dim", low=1) is None or whole_number(given, "n_heads", low=1) is None:
         return None
+    if table.shape[1:] != (given["dim"],):
+        raise fault(
+            "params.json", f"states a dim of {given['dim']}, but {table.name} has the shape {list(table.shape)}"
+        )
+    optional = {"head_dim": "head_dim", "max_seq_len": "max_position_embeddings"}
+    for name in (*optional, "n_kv_heads", "norm_eps", "rope_theta"):
+        read = (
+            partial(real_number, low=0.0, high=1e12)
+            if name in ("norm_eps", "rope_theta")
+            else partial(whole_number, low=1)
+        )
+        if given.get(name) is not None and read(given, name) is None:
+            raise fault("params.json", f"states a {name} of {shortened(str(given[name]))}; expected a number above 0")
+    if given["dim"] % given["n_heads"] and given.get("head_dim") is None:
+        raise fault("params.json", f"states a dim of {given['dim']}, which its {given['n_heads']} heads do not divide")
     found: Fields = {
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
@@ -76,13 +92,12 @@ def _original_llama(opened: Opened) -> Fields | None:
         "rms_norm_eps": given.get("norm_eps", 1e-5),
         "rope_theta": given.get("rope_theta", 10000.0),
         "rope_interleave": True,  # the originals rotate neighbouring dimensions
-        "vocab_size": opened.tensors.info("tok_embeddings.weight").shape[0],
+        "vocab_size": table.shape[0],
         "about": "config.json is missing: its values come from params.json",
     }
     if whole_number(given, "max_seq_len", low=1) is None:
         found["about"] += ", which does not state the longest input: 2,048, the default of transformers, is assumed"
     found["max_position_embeddings"] = 2048
-    optional = {"head_dim": "head_dim", "max_seq_len": "max_position_embeddings"}
     found |= {ours: given[name] for name, ours in optional.items() if whole_number(given, name, low=1) is not None}
     if given.get("use_scaled_rope") is True:
         found["about"] += "; its use_scaled_rope does not state the scaling, so frequencies are those without it"
