@@ -28,9 +28,6 @@ PUBLIC_SECONDS = 600
 PUBLIC_MEMORY = 8 * 2**30
 """Address space of a job in public mode, in bytes. UMAP of 50,000 × 768 uses 2.5 GB of it, and 1.1 GB of memory."""
 
-SEARCH_MEMORY = 4 * 2**30
-"""Address space of a search by pattern, in bytes, in every mode."""
-
 REQUEST_BYTES = 64 * 1024
 """Maximum size of a request body in public mode."""
 

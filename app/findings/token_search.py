@@ -16,14 +16,13 @@ from hfposemb.tables.table import EmbeddingTable, Labels
 from hfposemb.text import one_line
 
 from ..components.plot import NeighbourList, NeighbourRow, Panel
-from ..jobs import searching
 from ..limits import LONGEST_QUERY
 from ..recipes import token_snippets
 from ..session.opened import Opened
+from . import patterns
 from .chosen_word import shown, with_tokens
 
 MATCHES = 8
-SEARCH_SECONDS = 3.0
 NOT_SEARCHED = ("", False)
 """Search text, and whether it is a pattern, when there is no search."""
 
@@ -54,8 +53,13 @@ def containing(labels: Labels, text: str) -> list[int]:
 
 
 def matching(labels: Labels, pattern: str) -> list[int]:
-    """Return the rows whose label matches a regular expression, within ``SEARCH_SECONDS``."""
-    return _shortest(labels, searching.search(pattern, labels.texts, deadline=SEARCH_SECONDS))
+    """Return the rows whose label matches a regular expression: see ``patterns``."""
+    return _shortest(labels, patterns.search(pattern, _blocks(labels)))
+
+
+@lru_cache(maxsize=16)
+def _blocks(labels: Labels) -> tuple[patterns.Block, ...]:
+    return tuple(patterns.blocks(labels))
 
 
 def _shortest(labels: Labels, rows: list[int]) -> list[int]:

@@ -7,7 +7,7 @@ done, when it is stopped, when its deadline passes, and when this process dies, 
 Guarantees: a child in public mode has neither the tokens nor the secrets of this process's environment, and no more
 memory than its limit where the system can enforce one. Every failure becomes one line for the user: an error of
 hfposemb with its own message, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and lack of
-memory as such if there is a sign of it. ``queue`` decides which job runs next; ``searching`` has a child of its own.
+memory as such if there is a sign of it. ``queue`` decides which job runs next.
 """
 
 from __future__ import annotations

@@ -139,7 +139,8 @@ class Endpoints:
 
         Args:
             source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            query: A part of a token such as "king", or a regular expression such as "^kin.$".
+            query: A part of a token such as "king", or a regular expression such as "^kin.$": the syntax of Python's re
+                without look-around and back-references.
             regex: Whether query is a regular expression.
             table: "token" or another table that info lists; tokens by default.
             limit: Number of tokens to list, at most 1,000.

@@ -36,6 +36,7 @@ PINS = {
     "fsspec": "2026.9.0",
     "starlette": "1.10.0",
     "brotli": "1.2.1",
+    "google-re2": "1.1.20251105",
     "mcp": "1.30.0",
 }
 """Versions that are tested together, the same as in ``requirements.txt`` of the repository."""

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 import psutil
 import pytest
 from hfposemb.app.failures import BugError
-from hfposemb.app.jobs import children, queue, searching
+from hfposemb.app.jobs import children, queue
 from hfposemb.app.jobs.queue import BusyError, Line, Visitor, in_line, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
 from hfposemb.app.session.library import Library
@@ -87,13 +86,6 @@ def test_cancelled_job_is_gone_with_all_it_started() -> None:
     assert until(lambda: all(gone(child.pid) for child in family), 5)
     with pytest.raises(CancelledError):
         job.result()
-
-
-def test_deadline_stops_a_catastrophic_pattern() -> None:
-    started = time.monotonic()
-    with pytest.raises(children.JobError, match="too long"):
-        searching.search("(a+)+$", ["a" * 60 + "b"], deadline=2)
-    assert time.monotonic() - started < 10
 
 
 def test_failing_work_is_one_line() -> None:
@@ -213,51 +205,6 @@ def test_umap_fits_into_the_memory_of_strangers() -> None:
     bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
     found = children.Job(work, "random:50000x768", "token", 2, **bounds).result()
     assert found.coordinates.shape == (50_000, 2)
-
-
-def test_searches_run_one_at_a_time_and_their_line_is_short() -> None:
-    outcomes: list[str] = []
-
-    def ask() -> None:
-        try:
-            searching.search("(a+)+$", ["a" * 60 + "b"], deadline=0.3)
-        except searching.JobError as error:
-            outcomes.append(str(error))
-
-    searching.search("a", ["a"], deadline=60)
-    before = len(psutil.Process().children())
-    threads = [Thread(target=ask) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    most = 0
-    while any(thread.is_alive() for thread in threads):
-        most = max(most, len(psutil.Process().children()) - before)
-        time.sleep(0.02)
-    assert most <= 0, "the child that searches is there already"
-    assert outcomes.count(searching.BUSY) >= 12 - 1 - searching.MOST_SEARCHES
-    assert sum("too long" in one for one in outcomes) >= 2
-
-
-def test_the_child_that_searches_keeps_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts are sent once, and again to the child that replaces one that was killed, or after many others."""
-    searcher, sent, send = searching.Searcher(), [], children.send
-    monkeypatch.setattr(children, "send", lambda pipe, content: (sent.append(len(content)), send(pipe, content)))
-    many = tuple(f"word {row}" for row in range(5_000))
-    try:
-        assert searcher.search("D 49+$", many, deadline=60) == [49, 499, 4999]
-        assert searcher.search("^word 7$", many, deadline=60) == [7]
-        assert sent[0] > 10_000 > sent[1]
-        with pytest.raises(searching.JobError, match="not a valid regular expression"):
-            searcher.search("(", many, deadline=60)
-        with pytest.raises(searching.JobError, match="too long"):
-            searcher.search("(a+)+$", ["a" * 60 + "b"], deadline=0.5)
-        assert searcher.search("^word 7$", many, deadline=60) == [7]
-        others = [(text,) for text in "abcdef"]
-        assert all(searcher.search(".", one, deadline=60) == [0] for one in others)
-        assert searcher.search("^word 7$", many, deadline=60) == [7]
-        assert [size > 10_000 for size in sent].count(True) == 3
-    finally:
-        searcher.close()
 
 
 # --- the line --------------------------------------------------------------------------------------------------------
