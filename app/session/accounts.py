@@ -21,6 +21,7 @@ from threading import RLock, Timer
 from typing import Any
 
 import gradio as gr
+from gradio.blocks_events import BlocksMeta
 from gradio.context import LocalContext
 
 from hfposemb.checkpoints.hub_access import Visitor
@@ -208,7 +209,7 @@ def visit(request: Any = None) -> Visit:
     return Visit(scope.get(ACCOUNT), offered=ACCOUNT in scope)
 
 
-class _NoStub(type(gr.Blocks)):  # type: ignore[misc]
+class _NoStub(BlocksMeta):
     """Gradio's metaclass of pages, except that it writes no ``.pyi`` file."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
@@ -219,8 +220,8 @@ class _NoStub(type(gr.Blocks)):  # type: ignore[misc]
 class VisitedPage(gr.Blocks, metaclass=_NoStub):
     """A page whose files belong to whom they are made for: see ``components.files``."""
 
-    async def process_api(self, *values: Any, request: Any = None, **options: Any) -> dict[str, Any]:
+    async def process_api(self, *values: Any, **options: Any) -> dict[str, Any]:
         """Handle an event: compute, and write what the page then fetches."""
-        account = visit(request).account
+        account = visit(options.get("request")).account
         with files_of(None if account is None else account.files):
-            return await super().process_api(*values, request=request, **options)
+            return await super().process_api(*values, **options)
