@@ -7,14 +7,13 @@ A browser sends what the page's script says, a program whatever it likes. A hand
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import gradio as gr
 
 from hfposemb.errors import InputError
-from hfposemb.text import one_line
+from hfposemb.text import written
 
 LONGEST = 10_000
 """Characters of a text; the page's address is the longest."""
@@ -45,11 +44,6 @@ def _is_area(value: object) -> bool:
 
 def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
-
-
-def written(value: object) -> str:
-    """Return the start of a value that was sent, however large or deep it is, as one line."""
-    return one_line(reprlib.repr(value)[:60], width=60)
 
 
 Shape = tuple[Callable[[object], bool], str]

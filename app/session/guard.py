@@ -14,9 +14,9 @@ from typing import Any
 import gradio as gr
 
 from hfposemb.errors import InputError
-from hfposemb.text import one_line
+from hfposemb.text import one_line, written
 
-from ..components.happened import Happened, written
+from ..components.happened import Happened
 from ..components.lines import failed_line
 from ..components.plot import Panel, PanelRow
 from ..failures import is_bug, said_of
