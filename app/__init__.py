@@ -291,9 +291,9 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
     from .limits import FILES_SECONDS, told
     from .server.page import Page
 
-    kept = (FILES_SECONDS, FILES_SECONDS)
-    with Page(title="hfposemb", analytics_enabled=False, delete_cache=kept) as blocks:
-        blocks.public = public
+    page = Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS))
+    page.public = public
+    with page:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
         session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in).session
@@ -304,7 +304,7 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
                 apply_default_css=False,
                 elem_classes="limits",
             )
-    return blocks, session
+    return page, session
 
 
 def launch(  # noqa: PLR0913 - keywords with defaults

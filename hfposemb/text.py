@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import unicodedata
 
 
@@ -37,6 +38,11 @@ _NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
 def one_line(text: str, *, width: int = 400) -> str:
     """Return a message on one line, with control and bidi characters named."""
     return display(" ".join(text.split()), width=width)
+
+
+def written(value: object) -> str:
+    """Return the start of a value that was received, however large or deep it is, as one line."""
+    return one_line(reprlib.repr(value)[:60], width=60)
 
 
 def sentence_case(text: str) -> str:

@@ -7,14 +7,10 @@ A browser sends what the page's script says, a program whatever it likes. A hand
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import gradio as gr
-
-from hfposemb.errors import InputError
-from hfposemb.text import one_line
 
 LONGEST = 10_000
 """Characters of a text; the page's address is the longest."""
@@ -47,41 +43,26 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def written(value: object) -> str:
-    """Return the start of a value that was sent, however large or deep it is, as one line."""
-    return one_line(reprlib.repr(value)[:60], width=60)
-
-
-Shape = tuple[Callable[[object], bool], str]
-_TEXT: Shape = (_is_text, f"a text of at most {LONGEST:,} characters")
-_WHOLE: Shape = (_is_whole, "the number of a row or a place")
-
-SHAPES: Mapping[str, Shape] = {
-    **dict.fromkeys(("panel", "group", "text", "label", "legend", "action", "tab", "query", "input_value"), _TEXT),
-    **dict.fromkeys(("index", "id", "list", "place", "at"), _WHOLE),
-    "area": (_is_area, "the corners x and y of a shape, as lists of numbers"),
-    "sources": (_is_texts, "a list of names"),
+SHAPES: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("panel", "group", "text", "label", "legend", "action", "tab", "query", "input_value"), _is_text),
+    **dict.fromkeys(("index", "id", "list", "place", "at"), _is_whole),
+    "area": _is_area,
+    "sources": _is_texts,
 }
-"""By name: whether a value has the shape, and what it is called. Other names are not read by anything."""
+"""By name: whether a value has the shape. Other names are not read by anything."""
 
 
 class Happened(gr.EventData):
-    """An event, with the values that have their shapes in ``told``; ``check`` names the first one that has not."""
+    """An event, with those of its values that have their shapes in ``told``.
+
+    Others are missing, without a message: a page tells the place of a click in a heatmap as a pair, which none reads.
+    """
 
     def __init__(self, target: Any, _data: Any) -> None:
         given = _data if isinstance(_data, dict) else {}
-        self.told = {
-            name: value for name, (fits, _) in SHAPES.items() if (value := given.get(name)) is not None and fits(value)
-        }
-        self._wrong = next((name for name in SHAPES if given.get(name) is not None and name not in self.told), "")
-        self._found = given.get(self._wrong)
+        self.told = {name: given[name] for name, fits in SHAPES.items() if name in given and fits(given[name])}
         super().__init__(target, self.told)
 
     def get(self, name: str) -> Any:
         """Return a value, ``None`` if it is missing."""
         return self.told.get(name)
-
-    def check(self) -> None:
-        """Raise ``InputError`` if a value had another shape than its own."""
-        if self._wrong:
-            raise InputError(f"{self._wrong} of an event must be {SHAPES[self._wrong][1]}; got {written(self._found)}")

@@ -26,10 +26,9 @@ from hfposemb.reports.json_schema import document
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.row_lookup import typed
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import one_line, written
 
 from .. import limits
-from ..components.happened import written
 from ..failures import said_of
 from ..findings import token_search
 from ..findings.comparison import comparison_key

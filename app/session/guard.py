@@ -14,9 +14,8 @@ from typing import Any
 import gradio as gr
 
 from hfposemb.errors import InputError
-from hfposemb.text import one_line
+from hfposemb.text import one_line, written
 
-from ..components.happened import Happened, written
 from ..components.lines import failed_line
 from ..components.plot import Panel, PanelRow
 from ..failures import is_bug, said_of
@@ -106,7 +105,8 @@ class _Guard:
         if any(value is None and needed for value, needed in zip(values, self.declared, strict=False)):
             raise InputError("a control has no value; reload the page")
         given = iter(self.inputs)
-        return [value if _injected(value) else _valid(next(given, None), value) for value in values]
+        injected = gr.EventData | gr.Request
+        return [value if isinstance(value, injected) else _valid(next(given, None), value) for value in values]
 
     def failed(self, error: Exception) -> Any:
         """Return what is shown of an error, or raise it as the line that Gradio shows."""
@@ -117,13 +117,6 @@ class _Guard:
         if is_bug(error) and (shown := _failed(self.outputs, said)):
             return shown
         raise gr.Error(html.escape(said), title="Error", print_exception=False) from error
-
-
-def _injected(value: Any) -> bool:
-    """Return whether a value is passed by Gradio for the type of a parameter; what happened is checked here."""
-    if isinstance(value, Happened):
-        value.check()
-    return isinstance(value, gr.EventData | gr.Request)
 
 
 def _valid(component: Any, value: Any) -> Any:

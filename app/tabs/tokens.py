@@ -112,10 +112,19 @@ class Handlers:
         """Return the sources that the tab is drawn with, with the table that stands for their tokens."""
         return of_table(self.session, self.session.shown(due), table)
 
-    def draw_map(self, opened: Sequence[Opened], table: str, *values: Any) -> list[Any]:
-        """Draw the map; ``values`` are those of its six controls, and the outcome of its job once that has ended."""
-        controls, done = values[:6], values[6:]
-        return asked_map(self.session, of_table(self.session, opened, table), MapControls(*controls), *done)
+    def draw_map(
+        self,
+        opened: Sequence[Opened],
+        table: str,
+        which: str | None,
+        method: str,
+        dims: str,
+        color: str,
+        *values: Any,
+    ) -> list[Any]:
+        """Draw the map; ``values`` are its other two controls, and the outcome of its job once that has ended."""
+        controls = MapControls(which, method, dims, color, *values[:2])
+        return asked_map(self.session, of_table(self.session, opened, table), controls, *values[2:])
 
     def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> list[Any]:
         """Draw the neighbours of the word, and return the word, which has its neighbours now."""

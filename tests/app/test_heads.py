@@ -12,6 +12,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app.components.happened import Happened
 from hfposemb.app.findings import (
     chosen_word,
     head_reading,
@@ -118,12 +119,9 @@ def test_a_click_takes_the_row_of_the_head(source: str) -> None:
     handlers = tokens.Handlers(session)
     due = ["", [TIED, ""], [source, ""]]
 
-    class Happened:
-        _data: Any = {"panel": "neighbours", "list": 0, "id": 7}  # noqa: RUF012
-
-    state = Word("king").state
-    assert handlers.pick(due, "head", None, state, False, Happened())[0] == ["word1", source, 7]  # type: ignore[arg-type]
-    assert handlers.pick(due, "token", None, state, False, Happened())[0][1] == TIED  # type: ignore[arg-type]
+    click, state = Happened(None, {"panel": "neighbours", "list": 0, "id": 7}), Word("king").state
+    assert handlers.pick(due, "head", None, state, False, click)[0] == ["word1", source, 7]
+    assert handlers.pick(due, "token", None, state, False, click)[0][1] == TIED
 
 
 def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: Path) -> None:
