@@ -6,10 +6,14 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -17,14 +21,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
+import hfposemb as hpe
 from hfposemb.analysis.cached_results import cached_projection
 from hfposemb.analysis.projection import Projection, UMAPParameters, project
 from hfposemb.analysis.projection_quality import PointTrust, point_trust
 from hfposemb.cache import KINDS, STALE_SECONDS, Cache, Key
+from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.tables.table import EmbeddingTable, Provenance, Vectors
 from tests.conftest import FULL
+from tests.hub import FakeHub
 
 KEY = ("table", "owner/name", "607a30d7", "model.safetensors", "wte.weight")
 OTHER = ("file", "owner/name", "607a30d7", "config.json")
@@ -391,11 +399,45 @@ def test_a_limit_is_a_whole_number(given: str, monkeypatch: pytest.MonkeyPatch) 
 # Faults of the disk
 
 
-@pytest.mark.parametrize("folder", ["file", "/dev/null/x", "/proc/hfposemb", "/sys/hfposemb"])
-def test_an_impossible_folder(folder: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    cache = Cache(tmp_path / folder)
-    assert cache.put(KEY, b"payload").bytes() == b"payload"
+def mounted(folder: Path, *how: str) -> None:
+    """Mount something on a folder; skip the test where that is not allowed."""
+    folder.mkdir()
+    if subprocess.run(["mount", *how, str(folder)], capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount")
+
+
+@pytest.fixture(params=["file", "below-file", "nowhere", "loop", "/proc/x", "/sys/x", "mode", "read-only", "full"])
+def impossible(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Return a folder in which nothing can be kept."""
+    kind, place = request.param, tmp_path / request.param
+    (tmp_path / "mine").write_text("mine")
+    mounts = {"read-only": ("-t", "tmpfs", "-o", "ro", "tmpfs"), "full": ("-t", "tmpfs", "-o", "size=64k", "tmpfs")}
+    if kind in mounts:
+        if shutil.which("mount") is None:
+            pytest.skip("needs mount")
+        mounted(place, *mounts[kind])
+        with suppress(OSError):
+            (place / "filling").write_bytes(bytes(10**6))
+    elif kind == "mode":
+        if os.geteuid() == 0:
+            pytest.skip("modes do not bind root")
+        place.mkdir(mode=0o500)
+    elif kind in ("nowhere", "loop"):
+        place.symlink_to(place if kind == "loop" else tmp_path / "not there")
+    elif kind == "file":
+        place = tmp_path / "mine"
+    elif kind == "below-file":
+        place = tmp_path / "mine" / "cache"
+    yield place
+    if kind in mounts:
+        subprocess.run(["umount", str(place)], check=True)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "not there").exists()
+
+
+def test_an_impossible_folder(impossible: Path) -> None:
+    cache = Cache(impossible)
+    assert cache.put(KEY, b"payload" * 99).bytes() == b"payload" * 99
     with cache.write(KEY, size=3) as writer:
         writer.write(b"1")
         writer.write(b"23")
@@ -404,16 +446,39 @@ def test_an_impossible_folder(folder: str, tmp_path: Path) -> None:
     assert cache.find(KEY) is None
     assert cache.entries() == ()
     assert cache.clear() == 0
-    assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="modes do not bind root")
-def test_a_read_only_folder(cache: Cache) -> None:
-    cache.put(KEY, b"payload")
-    for path in (cache.folder, *(path for path in cache.folder.rglob("*") if path.is_dir())):
-        path.chmod(0o500)
-    assert cache.put(OTHER, b"payload").bytes() == b"payload"
-    assert cache.find(KEY) is not None
+def test_results_do_not_need_a_cache(
+    impossible: Path, hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = np.random.default_rng(0).standard_normal((40, 16)).astype(np.float32)
+    config = b'{"model_type": "gpt2"}'
+    hub.add("a/model", {"model.safetensors": save({"wte.weight": rows, "wpe.weight": rows[:9]}), "config.json": config})
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(impossible))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for _ in range(2):
+        found = hpe.extract("a/model")
+        np.testing.assert_array_equal(found.token.vectors, rows)
+        np.testing.assert_array_equal(found.position.table.vectors, rows[:9])
+        assert_equal(
+            cached_projection(Cache.default(), found.token, method="pca", dims=2, seed=0), project(found.token)
+        )
+    assert main(["info", "a/model"]) == 0
+    assert capfd.readouterr().err == ""
+
+
+def test_a_read_only_folder_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    mounted(place, "-t", "tmpfs", "tmpfs")
+    try:
+        cache = Cache(place / "cache")
+        cache.put(KEY, b"payload")
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        assert cache.put(OTHER, b"payload").bytes() == b"payload"
+        assert cache.find(OTHER) is None
+        assert cache.find(KEY) is not None
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 FULL_DISK = """
@@ -718,8 +783,3 @@ def test_a_broken_projection_is_computed_again(cache: Cache, fault: str) -> None
     reads = counted.reads
     cached_projection(cache, counted.table, method="pca", dims=2, seed=0)
     assert counted.reads == reads
-
-
-def test_an_impossible_cache_does_not_stop_a_projection() -> None:
-    found = cached_projection(Cache(Path("/dev/null/x")), Counted().table, method="pca", dims=2, seed=0)
-    assert_equal(found, project(Counted().table))

@@ -9,9 +9,13 @@ to none of these folders, importing umap-learn fails, so numba is given a folder
 from __future__ import annotations
 
 import atexit
+import os
+import pickle
 import shutil
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,9 @@ import numpy as np
 
 from ..cache import Cache
 from ..errors import HfposembError, require
+
+_ROOM = 50_000_000
+"""Bytes that must be free for compiled code, which takes a fifth of it; numba fails on a full disk."""
 
 _NO_FOLDER = "no locator available"
 """Text of numba's error when it finds no writable folder for compiled code."""
@@ -54,6 +61,12 @@ def _umap() -> Any:
     """Import umap-learn, with compiled code in numba's folder if writable, else in our cache or a temporary one."""
     from numba import config
 
+    packages = [Path(str(find_spec(name).origin)).parent for name in ("umap", "pynndescent")]  # type: ignore[union-attr]
+    folders = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [*packages, Path(__file__).parent]  # type: ignore[attr-defined]
+    if not all(map(_has_room, folders)):
+        config.CACHE_DIR = str(_writable_folder())  # type: ignore[attr-defined]
+        folders = [Path(config.CACHE_DIR)]  # type: ignore[attr-defined]
+    remove_damaged(folders)
     try:
         import umap
     except RuntimeError as error:
@@ -68,17 +81,51 @@ def _writable_folder() -> Path:
     """Return a writable folder for compiled code: one in our cache, else a temporary one that is removed at exit."""
     folder = Cache.default().folder / "numba"
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-        return folder
+        if _is_private(folder) and _has_room(folder):
+            return folder
+    rule = f"UMAP needs a writable folder with {_ROOM // 10**6} MB for its compiled code; set NUMBA_CACHE_DIR to one"
     try:
         temporary = tempfile.mkdtemp(prefix="hfposemb-numba-")
     except OSError as error:
-        raise HfposembError(
-            "UMAP needs a writable folder for its compiled code; set NUMBA_CACHE_DIR to a writable folder"
-        ) from error
+        raise HfposembError(rule) from error
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    if not _has_room(Path(temporary)):
+        raise HfposembError(rule)
     return Path(temporary)
+
+
+def _has_room(folder: Path) -> bool:
+    """Return whether compiled code fits on the disk of a folder, or the folder does not exist yet."""
+    try:
+        return shutil.disk_usage(folder).free > _ROOM
+    except OSError:
+        return True
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether nobody else can write into a folder: numba unpickles what it finds there."""
+    if os.name == "nt":
+        return True
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def remove_damaged(folders: Iterable[Path]) -> None:
+    """Remove files of numba that were cut or emptied, as after a loss of power; numba fails on them for ever.
+
+    Args:
+        folders: Folders with compiled code, or with packages next to whose modules it is.
+    """
+    for folder in folders:
+        for path in folder.glob("**/*.nb[ic]"):
+            with suppress(OSError):
+                with path.open("rb") as file:
+                    file.seek(max(os.fstat(file.fileno()).st_size - 1, 0))
+                    whole = file.read(1) == pickle.STOP
+                if not whole:
+                    path.unlink()
 
 
 def warm_umap() -> None:

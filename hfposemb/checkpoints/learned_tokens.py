@@ -113,7 +113,8 @@ class LearnedTokens:
                 inside = (max(start, first) - first, min(stop, end) - first) if len(shape) == 2 else (0, None)
                 parts.append(np.atleast_2d(self.stored.read(part, *inside)))
             first = end
-        found: NDArray[Any] = parts[1] if len(parts) == 2 else np.concatenate(parts)
+        with np.errstate(invalid="ignore"):
+            found: NDArray[Any] = parts[1] if len(parts) == 2 else np.concatenate(parts)
         found.flags.writeable = False
         return found
 

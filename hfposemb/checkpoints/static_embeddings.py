@@ -117,7 +117,7 @@ class StaticEmbeddings:
             found = read(name, start, stop)
         if self._has(_WEIGHTS):
             weights = self.stored.read(_WEIGHTS, start, stop)[:, None]
-            dtype = np.result_type(found, np.float32)
+            dtype = np.dtype(np.float64 if found.dtype == np.float64 else np.float32)
             out = found if found.flags.writeable and found.dtype == dtype else None
             with np.errstate(over="ignore", invalid="ignore"):
                 found = np.multiply(found, weights, dtype=dtype, out=out)

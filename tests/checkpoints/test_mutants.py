@@ -14,7 +14,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,11 @@ SECONDS = 60
 """After this a mutant counts as one that hangs."""
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
-MARKS = {*PARTS} - {"weight", "biases", "weight_shape", "weight_g_idx", "weight_global_scale", "scale", "W_q", "codes"}
+MARKS = (
+    {*PARTS}
+    - {"weight", "biases", "weight_shape", "weight_g_idx", "weight_global_scale", "scale", "W_q", "codes"}
+    - {"_weight_zero_point"}
+)
 """Parts that say that a table is quantised, whatever else is there."""
 
 _EXAMPLES = examples()
@@ -88,7 +92,10 @@ def _stored(made: Folder, name: str) -> tuple[dict[str, Stored], dict[str, Store
         files = _document(made, INDEX)["weight_map"]
         for file in files.values():
             _need(isinstance(file, str) and file.endswith(".safetensors") and not set(file) & set("/\\:\n"))
-        tensors = {part: _sound_file(made, files[part])[part] for part in files if part.startswith(name[:9])}
+        tensors = {}
+        for part in files:
+            with suppress(ValueError, KeyError):  # a table is sound whatever the other shards are
+                tensors[part] = _sound_file(made, files[part])[part]
     module = name.removesuffix("weight")
     return tensors, {last: tensors[module + last] for last in PARTS if module + last in tensors}
 

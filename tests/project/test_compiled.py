@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,32 @@ def test_without_a_cache_compiled_code_is_kept_until_the_process_ends(in_place: 
     folder = chosen({**in_place, "HFPOSEMB_CACHE": os.devnull + "/none", "TMPDIR": str(tmp_path)})
     assert folder.parent == tmp_path
     assert not folder.exists()
+
+
+def test_compiled_code_that_was_cut_is_removed(in_place: dict[str, str], tmp_path: Path) -> None:
+    """numba cannot read it, and would never write it again."""
+    folder = tmp_path / "cache" / "numba" / "umap_0"
+    folder.mkdir(mode=0o700, parents=True)
+    whole, kept = pickle.dumps("0.68"), {"whole.nbi", "whole.nbc", "other.txt"}
+    for name in kept:
+        (folder / name).write_bytes(whole if name.startswith("whole") else b"")
+    for name, cut in (("cut.nbi", whole[:-1]), ("empty.nbc", b""), ("zeros.nbc", whole + bytes(9))):
+        (folder / name).write_bytes(cut)
+    assert chosen({**in_place, "NUMBA_CACHE_DIR": str(tmp_path / "cache" / "numba")}) == tmp_path / "cache" / "numba"
+    assert {path.name for path in folder.iterdir()} == kept
+
+
+@pytest.mark.skipif(os.name == "nt", reason="access is not stated by a mode there")
+def test_compiled_code_is_not_read_from_where_others_write(in_place: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "cache" / "numba").mkdir(parents=True)
+    (tmp_path / "cache" / "numba").chmod(0o777)
+    assert chosen({**in_place, "TMPDIR": str(tmp_path)}).parent == tmp_path
+
+
+def test_a_full_disk_is_one_line(in_place: dict[str, str]) -> None:
+    code = CHOSEN.replace("; f()", "; import hfposemb.analysis.compiled_umap as m; m._ROOM = 10**30; f()")
+    done = subprocess.run([sys.executable, "-c", code], env=in_place, capture_output=True, text=True)
+    assert "HfposembError: UMAP needs a writable folder with" in done.stderr.splitlines()[-1]
 
 
 def test_the_tests_without_a_folder_can_fail(in_place: dict[str, str]) -> None:
