@@ -314,11 +314,10 @@ def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyT
     return one_file(name, name=name, open_file=open_file, folder=folder)
 
 
-def _beside(folder: Path) -> list[str]:
-    try:
-        return [one.name for one in os.scandir(folder.absolute().parent)]
-    except OSError:
-        return []
+def _beside(folder: Path) -> Iterator[str]:
+    """Yield the names of what is next to a folder, which is not listed before one is asked for."""
+    with suppress(OSError):
+        yield from os.listdir(folder.absolute().parent)
 
 
 def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables, file: str) -> PickledFile:
@@ -340,9 +339,9 @@ def _digest(path: Path) -> str:
             raise CheckpointError(f"{path.name}: the file is missing or not a regular file")
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            start = file.read(_ENDS)
+            start = file.read(min(_ENDS, status.st_size))
             file.seek(max(0, status.st_size - _ENDS))
-            sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(_ENDS))
+            sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(len(start)))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path.name}: cannot be read: {str(error)[:80]!r}") from None
     check_start(start[:8], name=path.name)

@@ -7,6 +7,7 @@ files, is used only to tokenise texts, in ``tokenizers.load_tokenizer``.
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -304,7 +305,8 @@ def read_bounded(path: Path) -> bytes:
     """Return a file's bytes. Raises ``SourceError`` if it cannot be read or exceeds ``LARGEST_FILE``."""
     try:
         with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
+            # A link to a file of the system that states no size, such as /proc/kmsg, could be waited for forever.
+            raw = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_FILE + 1))
     except OSError as error:
         raise SourceError(f"{path.name} cannot be read: {error.strerror}; check the file in {path.parent}") from error
     if len(raw) > LARGEST_FILE:

@@ -53,7 +53,9 @@ class Stored:
     raw: bytes = field(repr=False)
 
     def values(self) -> torch.Tensor:
-        """Return its numbers. Raises ``ValueError`` or ``RuntimeError`` if its bytes do not fit."""
+        """Return its numbers. Raises ``ValueError`` if its bytes do not fit."""
+        if _product(self.shape) * torch.empty(0, dtype=DTYPES[self.dtype]).element_size() != len(self.raw):
+            raise ValueError(self.name)
         if not self.raw:
             return torch.zeros(self.shape, dtype=DTYPES[self.dtype])
         return torch.frombuffer(bytearray(self.raw), dtype=DTYPES[self.dtype]).reshape(self.shape)
