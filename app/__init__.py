@@ -407,7 +407,7 @@ def _tool_server(session: Session) -> McpServer:
 def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, sign_in: bool, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
-    from .limits import MOST_EVENTS
+    from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
     from .server.one_server import no_server
 
     with no_server():
@@ -433,6 +433,8 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, 
         quiet=True,
         prevent_thread_lock=True,
         mcp_server=False,  # ours is one of the routes
+        max_threads=MOST_RUNNING,
+        state_session_capacity=MOST_SESSIONS,
         **options,
     )
     blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools
@@ -460,6 +462,8 @@ _FIXED = {
     "pwa",
     "ssr_mode",
     "mcp_server",
+    "max_threads",
+    "state_session_capacity",
 }
 """Options of ``gr.Blocks.launch`` that ``launch`` sets."""
 
@@ -480,6 +484,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from starlette.middleware import Middleware
 
     from .components.plot import kept_files
+    from .server.event_streams import EventStreams
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
@@ -489,5 +494,5 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(Doors, login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn)] if sign_in else []
-    delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
+    delivery = Middleware(EventStreams), Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

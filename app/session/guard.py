@@ -16,13 +16,14 @@ from hfposemb.text import one_line
 from ..components.lines import failed_line
 from ..components.plot import Panel, PanelRow
 from ..failures import is_bug, said_of
+from ..jobs.turns import TURNS, asker
 from ..limits import (
     LONGEST_TEXT,
 )
 
 
 def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any] = ()) -> Callable[..., Any]:
-    """Wrap a handler so that its errors are shown as one line.
+    """Wrap a handler so that it runs when it is its visitor's turn, and its errors are shown as one line.
 
     A bug is reported in those ``outputs`` that are panels, because their old pictures would no longer match the
     controls.
@@ -32,7 +33,8 @@ def guarded(handler: Callable[..., Any], *, public: bool, outputs: Sequence[Any]
         try:
             if any(isinstance(value, str) and len(value) > LONGEST_TEXT for value in values):
                 raise InputError(f"a text can have at most {LONGEST_TEXT:,} characters; shorten it")
-            return handler(*values)
+            with TURNS.turn(asker()):
+                return handler(*values)
         except gr.Error:
             raise
         except Exception as error:
