@@ -418,7 +418,7 @@ def _tool_server(session: Session) -> McpServer:
 def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, sign_in: bool, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
-    from .limits import MOST_EVENTS
+    from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
     from .server.one_server import no_server
 
     with no_server():
@@ -444,6 +444,8 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, 
         quiet=True,
         prevent_thread_lock=True,
         mcp_server=False,  # ours is one of the routes
+        max_threads=MOST_RUNNING,
+        state_session_capacity=MOST_SESSIONS,
         **options,
     )
     blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools
@@ -471,6 +473,8 @@ _FIXED = {
     "pwa",
     "ssr_mode",
     "mcp_server",
+    "max_threads",
+    "state_session_capacity",
 }
 """Options of ``gr.Blocks.launch`` that ``launch`` sets."""
 
@@ -491,6 +495,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from starlette.middleware import Middleware
 
     from .components.files import kept_files
+    from .server.event_streams import EventStreams
     from .server.failed_requests import FailedRequests
     from .server.ownership import Owned
     from .server.page_delivery import PageDelivery
@@ -504,5 +509,5 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     outermost = [Middleware(FailedRequests, public=public)]
     outermost += [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn), Middleware(Owned)] if sign_in else []
-    delivery = Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
+    delivery = Middleware(EventStreams), Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
     return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}

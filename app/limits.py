@@ -13,6 +13,12 @@ from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 MOST_EVENTS = 40
 """Events waiting in Gradio's queue, beyond which new ones are refused because the app is busy."""
 
+MOST_RUNNING = 200
+"""Events that run, most of which only wait: for a heavy job, for a download or for their visitor's turn."""
+
+MOST_SESSIONS = 1_000
+"""Pages whose state is kept, half a megabyte each; beyond them, that of the one unused for longest is dropped."""
+
 MOST_WAITING = 8
 """Heavy jobs that may wait in the queue behind the running one."""
 

@@ -22,15 +22,20 @@ def named(text: str) -> str:
     return text if text.isprintable() else text.translate(_NAMES)
 
 
-class _Names(dict[int, str]):
-    def __missing__(self, code: int) -> str:
+class _Names(dict[int, str | int]):
+    def __missing__(self, code: int) -> str | int:
         character = chr(code)
-        if unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-            raise LookupError(code)
-        kind = "SURROGATE" if unicodedata.category(character) == "Cs" else "CONTROL"
-        self[code] = f"⟨U+{code:04X} {unicodedata.name(character, kind)}⟩"
-        return self[code]
+        found: str | int = code
+        if (category := unicodedata.category(character)) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            kind = "SURROGATE" if category == "Cs" else "CONTROL"
+            found = f"⟨U+{code:04X} {unicodedata.name(character, kind)}⟩"
+        if code < _KEPT:
+            self[code] = found
+        return found
 
+
+_KEPT = 0x20000
+"""Characters of which it is kept what they are shown as: all but rare Chinese ones."""
 
 _NAMES = _Names({ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"})
 

@@ -9,6 +9,7 @@ large in it is refused.
 from __future__ import annotations
 
 import re
+import sys
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -80,7 +81,8 @@ class Block:
 def blocks(texts: Iterable[str]) -> Iterator[Block]:
     """Cut texts into blocks that ``search`` takes."""
     lines: list[bytes] = []
-    starts, first, size = [], 0, 0
+    starts: list[int] = []
+    first, size = 0, 0
     for place, text in enumerate(texts):
         if size >= BLOCK:
             yield Block(first, b"\n".join(lines), tuple(starts))
@@ -148,10 +150,12 @@ def _escape(letter: str, *, inside: bool) -> str:
 @cache
 def _complement(letter: str) -> str:
     r"""Write out what ``\W`` or ``\S`` matches, as ranges: in RE2 a class cannot hold the complement of another."""
-    # A diacritic that becomes a letter, iota, when case is ignored.
-    member = {"W": lambda one: not one.isalnum() and one not in "_\u0345", "S": lambda one: not one.isspace()}[letter]
     ranges: list[list[int]] = []
-    for code in filter(lambda code: member(chr(code)), range(0x110000)):
+    for code in range(sys.maxunicode + 1):
+        one = chr(code)
+        # Without a diacritic that becomes a letter, iota, when case is ignored.
+        if one.isspace() if letter == "S" else one.isalnum() or one in "_\u0345":
+            continue
         if ranges and ranges[-1][1] == code - 1:
             ranges[-1][1] = code
         else:

@@ -19,6 +19,8 @@ from hfposemb.transfers import Progress, watching
 
 from ..failures import BugError
 from .lent import lent
+from .queue import Visitor
+from .turns import Turns, asker
 
 if TYPE_CHECKING:
     from hfposemb.checkpoints.hub_access import Visitor as HubVisitor
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 4
-"""Maximum number of concurrent reads in this process; others are queued."""
+"""Maximum number of concurrent reads in this process; others are queued, and go round the visitors."""
+
+MOST_READ = 100
+"""Reads of one page that run or wait."""
 
 POLL = 0.25
 """Seconds between polls of a read's progress."""
@@ -160,7 +165,7 @@ class Fetches:
     """The reads of this process. Pages that want the same share one read, which continues while any of them waits."""
 
     def __init__(self, *, most: int = AT_ONCE) -> None:
-        self._turns = threading.Semaphore(most)
+        self._turns = Turns(at_once=most, most=MOST_READ)
         self._lock = threading.Lock()
         self._running: dict[Hashable, Fetch] = {}
         self._pages: dict[str, _Page] = {}
@@ -202,7 +207,8 @@ class Fetches:
             fetch = self._running.get(key)
             if fetch is None or fetch.unwanted:
                 fetch = self._running[key] = Fetch(name, _pages=1)
-                threading.Thread(target=self._run, args=(key, fetch, work), name=f"fetch {name}", daemon=True).start()
+                reading = key, fetch, work, asker() or Visitor("")
+                threading.Thread(target=self._run, args=reading, name=f"fetch {name}", daemon=True).start()
             else:
                 fetch._pages += 1
             return fetch
@@ -213,17 +219,12 @@ class Fetches:
                 fetch._pages -= 1
                 fetch._left = time.monotonic() + grace
 
-    def _run(self, key: Hashable, fetch: Fetch, work: Work) -> None:
+    def _run(self, key: Hashable, fetch: Fetch, work: Work, visitor: Visitor) -> None:
         outcome: HfposembError | None = SourceError(f"reading {fetch.name} ended early; try again")
         try:
-            while not self._turns.acquire(timeout=POLL):
-                fetch.check()
-            try:
-                with watching(fetch.report):
-                    work(fetch)
-                outcome = None
-            finally:
-                self._turns.release()
+            with self._turns.turn(visitor, check=fetch.check), watching(fetch.report):
+                work(fetch)
+            outcome = None
         except HfposembError as error:
             outcome = error
         except OSError as error:

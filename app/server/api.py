@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 import gradio as gr
@@ -36,6 +36,7 @@ from ..findings.file_checks import check_key
 from ..findings.token_map import quality_of
 from ..jobs import checking, children
 from ..jobs.queue import Visitor
+from ..jobs.turns import TURNS, asker
 from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
@@ -45,6 +46,7 @@ from .input_facts import input_facts
 if TYPE_CHECKING:
     from hfposemb.checks.check_report import CheckReport
 
+T = TypeVar("T")
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
 METRICS = ("cosine", "dot", "euclidean")
@@ -55,18 +57,15 @@ MOST_POINTS = 20_000
 MOST_MATCHES = 1_000
 """Maximum number of tokens that a search lists in one answer."""
 
-AT_ONCE = 4
-"""Maximum number of concurrent calls of one endpoint."""
-
 
 def bind(session: Session) -> None:
     """Register the endpoints on the open page; ``session`` determines the limits."""
     endpoints = Endpoints(session)
     answering = partial(_answering, public=session.public)
-    for endpoint in (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity):
-        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=AT_ONCE)
-    for heavy in (endpoints.project, endpoints.compare, endpoints.check):
-        gradio_api(answering(heavy), api_name=heavy.__name__, concurrency_limit=None)  # limited by the job queue
+    calls = (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity)
+    for endpoint in (*calls, endpoints.project, endpoints.compare, endpoints.check):
+        # Gradio's queue has no turns: what waits in it keeps others out. Ours are ``jobs.turns`` and ``jobs.queue``.
+        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,10 @@ class ModelAccess:
             raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")
         opened = await self.opened(source, wanted.rpartition(".")[2]) if read else found
         return wanted, opened.tables[wanted]
+
+    async def computed(self, work: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Call a function in a thread when it is the visitor's turn."""
+        return await TURNS.call(asker(), work, *arguments, **more)
 
     async def in_child(self, request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run heavy work through the job queue, as the page does, unless its result is cached."""
@@ -150,7 +153,7 @@ class Endpoints:
         if not 0 < len(wanted) <= LONGEST_QUERY:
             raise InputError(f"query must have 1 to {LONGEST_QUERY} characters; got {len(wanted)}")
         _, rows = await self.models.chosen(source, table, read=False)
-        found = await asyncio.to_thread(token_search.matched, rows, wanted, regex=pattern)
+        found = await self.models.computed(token_search.matched, rows, wanted, regex=pattern)
         shown = found[skipped : skipped + most]
         matches = [{"row": row, "label": rows.labels[row]} for row in shown]
         return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
@@ -170,7 +173,7 @@ class Endpoints:
         """
         wanted, measured = _text(text, "text"), _flag(neighbours, "neighbours")
         found = await self.models.opened(source, "position", "inputs", *(["token"] if measured else []))
-        return {"source": found.name, **await asyncio.to_thread(input_facts, found, wanted, neighbours=measured)}
+        return {"source": found.name, **await self.models.computed(input_facts, found, wanted, neighbours=measured)}
 
     async def neighbours(
         self,
@@ -195,7 +198,7 @@ class Endpoints:
         _, rows = await self.models.chosen(source, table)
         search: Any = nearest  # overloaded
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await asyncio.to_thread(search, rows, _row(query), k=most, **how)
+        found = await self.models.computed(search, rows, _row(query), k=most, **how)
         return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
@@ -221,7 +224,7 @@ class Endpoints:
         asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
         _, whole = await self.models.chosen(source, table)
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await asyncio.to_thread(pair_similarities, whole, asked, **how)
+        found = await self.models.computed(pair_similarities, whole, asked, **how)
         return {"table": whole.name, **found.to_dict()}
 
     async def project(
@@ -246,13 +249,13 @@ class Endpoints:
         size, count = _one_of(dims, (2, 3)), _count(points, MOST_POINTS, "points")
         role, rows = await self.models.chosen(source, table)
         if _one_of(method, ("pca", "umap")) == "pca":
-            found = await asyncio.to_thread(self.session.pca, rows, size)
+            found = await self.models.computed(self.session.pca, rows, size)
         else:
             library = self.session.library
             await asyncio.to_thread(umap_of, library, rows, size)  # if it is included, it is among the results then
             key = umap_key(library, rows, size)
             found = await self.models.in_child(request, key, children.umap, source, role, size)
-        quality = await asyncio.to_thread(quality_of, self.session, rows, found)
+        quality = await self.models.computed(quality_of, self.session, rows, found)
         ratio = found.explained_variance_ratio
         return {
             "table": rows.name,

@@ -9,11 +9,11 @@ Guarantee: a browser page of another origin cannot call the tools of an app that
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import urlsplit
@@ -35,10 +35,10 @@ from hfposemb.text import one_line
 
 from ..failures import is_bug, said_of
 from ..jobs.queue import Visitor
-from .api import AT_ONCE
+from ..jobs.turns import ASKER
 from .mcp_answers import text_of
 from .mcp_schemas import output_schema
-from .mcp_tools import HEAVY, PREFIX, Tool, Tools
+from .mcp_tools import PREFIX, Tool, Tools
 from .reach import is_loopback
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 PATH = "/gradio_api/mcp"
 
 MOST_CALLS = 24
-"""Maximum number of calls that run or wait; further ones are refused."""
+"""Maximum number of calls of one visitor that run or wait; further ones are refused."""
 
 INSTRUCTIONS = """\
 Reads the token and position embedding tables of Hugging Face models, only the bytes needed, and measures them.
@@ -134,8 +134,7 @@ class McpServer:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.described = {name: Described.of(name, call) for name, call in Tools(session).by_name.items()}
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._calls = 0
+        self._calls: Counter[Visitor] = Counter()
         self._manager = StreamableHTTPSessionManager(self._server(), stateless=True)
 
     def _server(self) -> Server[Any, Any]:
@@ -181,14 +180,17 @@ class McpServer:
         if tool is None:
             raise InputError(one_line(f"there is no tool {name[:60]!r}; the tools: {', '.join(self.described)}"))
         given = tool.parsed(arguments)
-        if self._calls >= MOST_CALLS:
+        visit = self._visit(request)
+        visitor = Visitor.of(visit, public=self.session.public)
+        if self._calls[visitor] >= MOST_CALLS:
             raise HfposembError("the server is busy; try again in a minute")
-        self._calls += 1
+        self._calls[visitor] += 1
+        asked = ASKER.set(visitor)
         try:
-            async with nullcontext() if name in HEAVY else self._places:
-                answer = await tool.call(self._visit(request), **given)
+            answer = await tool.call(visit, **given)
         finally:
-            self._calls -= 1
+            ASKER.reset(asked)
+            self._calls = +(self._calls - Counter([visitor]))
         return answer.as_json(full=given["full"])
 
     def _visit(self, request: Request | None) -> gr.Request:

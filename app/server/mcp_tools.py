@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ..session.state import Session
 
 PREFIX = "hfposemb_"
-HEAVY = {f"{PREFIX}{name}" for name in ("project", "compare", "check")}
-"""Tools that wait in the job queue, which limits them."""
-
 Tool = Callable[..., Awaitable[Answer]]
 
 _SOURCE = (

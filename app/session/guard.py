@@ -19,6 +19,7 @@ from hfposemb.text import one_line, written
 from ..components.lines import failed_line
 from ..components.plot import Panel, PanelRow
 from ..failures import is_bug, said_of
+from ..jobs.turns import TURNS, asker
 from ..limits import LONGEST_TEXT
 
 INPUTS: tuple[tuple[type[gr.Component], tuple[type, ...]], ...] = (
@@ -58,9 +59,9 @@ def guarded(
 ) -> Callable[..., Any]:
     """Wrap a handler so that its errors are shown as one line, and it is called only with values of its ``inputs``.
 
-    A bug is reported in those ``outputs`` that are panels, because their old pictures would no longer match the
-    controls. A parameter that is declared as a text, a number or a flag is never ``None``; ``of`` declares them if the
-    handler itself does not.
+    One with ``outputs`` runs when it is its visitor's turn. A bug is reported in those ``outputs`` that are panels,
+    because their old pictures would no longer match the controls. A parameter that is declared as a text, a number or
+    a flag is never ``None``; ``of`` declares them if the handler itself does not.
     """
     declared = [str(one.annotation) in NEVER_NONE for one in inspect.signature(of or handler).parameters.values()]
     guard = _Guard(public, tuple(inputs), tuple(outputs), declared)
@@ -84,7 +85,8 @@ def guarded(
     @wraps(handler)
     def call(*values: Any) -> Any:
         try:
-            return handler(*guard.checked(values))
+            with TURNS.turn(asker() if outputs else None):  # what draws
+                return handler(*guard.checked(values))
         except Exception as error:  # noqa: BLE001 - told to the visitor
             return guard.failed(error)
 

@@ -100,24 +100,13 @@ def _byte_map() -> _ByteMap:
 _BYTES = _byte_map()
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _NO_CHARACTER = "\ufffd"
+_LOOSE = re.compile("[\udc80-\udcff]+")
 
 
 def _by_characters(raw: bytes) -> str:
     """Decode UTF-8, with each run of invalid bytes written as ``<0xE2 0x80>``."""
-    parts: list[str] = []
-    loose: list[str] = []
-    while raw:
-        try:
-            good, bad, rest = raw.decode(), b"", b""
-        except UnicodeDecodeError as error:
-            good, bad, rest = raw[: error.start].decode(), raw[error.start : error.end], raw[error.end :]
-        if good and loose:
-            parts.append(f"<{' '.join(loose)}>")
-            loose = []
-        parts.append(good)
-        loose += [f"0x{byte:02X}" for byte in bad]
-        raw = rest
-    return "".join(parts) + (f"<{' '.join(loose)}>" if loose else "")
+    text = raw.decode(errors="surrogateescape")
+    return _LOOSE.sub(lambda run: f"<{' '.join(f'0x{ord(byte) - 0xDC00:02X}' for byte in run[0])}>", text)
 
 
 @dataclass(frozen=True)

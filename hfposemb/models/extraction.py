@@ -450,15 +450,18 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
     note.
     """
     chosen: dict[str, Candidate] = {}
+    tensors: set[str] = set()
     for candidate in found:
         if candidate.part not in chosen:
             chosen[candidate.part] = candidate
-        elif candidate.tensor not in {one.tensor for one in chosen.values()}:
+            tensors.add(candidate.tensor)
+        elif candidate.tensor not in tensors:
             holder = candidate.tensor.removesuffix(".weight").split(".")
             for depth in (*range(2, len(holder) + 1), 1):
                 key = f"{candidate.part}.{holder[-depth]}".strip(".")
                 if key not in chosen:
                     chosen[key] = candidate
+                    tensors.add(candidate.tensor)
                     break
     several = [one.tensor for key, one in chosen.items() if key != one.part]
     if role == "position" and several:

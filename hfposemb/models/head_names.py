@@ -77,6 +77,8 @@ def head_candidates(names: Iterable[str], *, loose: bool) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _rank(name: str, endings: tuple[str, ...]) -> int | None:
+    if not name.endswith(endings):
+        return None  # in one step, for a header may have a hundred thousand names
     return next((rank for rank, ending in enumerate(endings) if _ends(name, ending)), None)
 
 

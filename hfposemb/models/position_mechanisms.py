@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -375,9 +376,10 @@ def keys(placed: list[tuple[str, str]]) -> list[str]:
     several = len(towers) > 1
     beside = several and bool(towers - {"", "encoder", "decoder"})
     found: list[str] = []
+    taken: Counter[str] = Counter()
     for tower, axis in placed:
         named = (tower or ("text" if beside and "text" not in towers else "")) if several else ""
         key = ".".join(filter(None, (named, axis))) or "position"
-        taken = sum(other == key or other.startswith(f"{key} ") for other in found)
-        found.append(f"{key} {taken + 1}" if taken else key)
+        taken[key] += 1
+        found.append(f"{key} {taken[key]}" if taken[key] > 1 else key)
     return found

@@ -121,10 +121,15 @@ def tower_of(name: str) -> str:
 
     A tower for one kind of input takes precedence over encoders and decoders inside it.
     """
-    words = [frozenset(SHORT.get(part, part).lower().split("_")) for part in name.split(".")]
-    found = [tower for component in words for tower, told in TOWERS.items() if component & told]
+    found = [tower for component in name.split(".") for tower in _towers_of(component)]
     apart = [tower for tower in found if tower not in ("encoder", "decoder")]
     return next(iter(apart or found), "")
+
+
+@lru_cache(maxsize=4096)
+def _towers_of(component: str) -> tuple[str, ...]:
+    words = frozenset(SHORT.get(component, component).lower().split("_"))
+    return tuple(tower for tower, told in TOWERS.items() if words & told)
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ def _outside(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _token_rank(name: str) -> int | None:
-    if NO_TOKENS.search(name):
+    if not name.endswith(TOKEN_ENDINGS) or NO_TOKENS.search(name):
         return None
     return next((rank for rank, ending in enumerate(TOKEN_ENDINGS) if _ends(name, ending)), None)
 

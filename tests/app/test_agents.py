@@ -161,7 +161,7 @@ def test_long_answers_are_summarised(url: str) -> None:
         (
             "search",
             {"source": "sample:bert", "query": "(", "regex": True},
-            "HfposembError",
+            "InputError",
             "not a valid regular expression",
         ),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),

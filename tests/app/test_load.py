@@ -8,12 +8,15 @@ import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from functools import partial
 from threading import Event
 
 import psutil
 import pytest
 from hfposemb.app.jobs.queue import BUSY, TWICE, in_line
 from hfposemb.app.limits import MOST_WAITING
+from hfposemb.app.server.event_streams import MOST_STREAMS
 
 from tests.conftest import FULL
 from tests.support.serving import Served, Visitor, serving
@@ -205,3 +208,18 @@ def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -
     first.close()
     second.close()
     assert childless(served)
+
+
+def test_streams_of_unknown_sessions_cost_nothing(served: Served) -> None:
+    page = Visitor(served.url)
+    params, before = {"session_hash": "nobody"}, served.said
+    for _ in range(20):
+        answer = page.client.get("/gradio_api/queue/data", params=params)
+        assert json.loads(answer.text.removeprefix("data:"))["session_not_found"]
+    page.choose(["sample:bert"])
+    with ExitStack() as streams:
+        ask = partial(page.client.stream, "GET", "/gradio_api/queue/data", params={"session_hash": page.session})
+        answers = [streams.enter_context(ask()).status_code for _ in range(MOST_STREAMS + 1)]
+    assert answers == [200] * MOST_STREAMS + [429]
+    page.close()
+    assert served.said == before, "no traceback"
