@@ -353,9 +353,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     """
     from . import failures
     from .jobs import children
-    from .server.collector import uncollected
     from .server.gradio_import import import_gradio, keep_from_pyplot
-    from .server.one_server import no_server
     from .server.reach import free_port, offers_sign_in, open_browser, reach
     from .server.temporary_folder import own_folder
 
@@ -372,15 +370,13 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
-    with uncollected(), no_server():
-        blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in)
+    blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in)
     say(at.sentence)
     if sign_in:
         say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
-        with uncollected():
-            _serve(blocks, at, free, _tool_server(session) if mcp else None, sign_in=sign_in, **options)
+        _serve(blocks, at, free, _tool_server(session) if mcp else None, sign_in=sign_in, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
@@ -419,10 +415,8 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, 
     """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
-    from .server.one_server import no_server
 
-    with no_server():
-        blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
+    blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     kwargs = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]), sign_in=sign_in)
     if tools is not None:
         lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))

@@ -24,8 +24,6 @@ from typing import Any
 
 from hfposemb.errors import require
 
-from .collector import uncollected
-
 
 def import_gradio() -> None:
     """Import Gradio without stubs and the packages that it need not have yet; both come as usual afterwards.
@@ -39,8 +37,7 @@ def import_gradio() -> None:
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     try:
-        with uncollected():
-            import gradio  # noqa: F401
+        import gradio  # noqa: F401
     finally:
         sys.meta_path.remove(finder)
         finder.restore()

@@ -1,4 +1,4 @@
-"""How the page reaches a browser: compressed, without repetitions, and with a preview of its link."""
+"""How the page reaches a browser: compressed, with its script in its head and a preview of its link."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
 from .link_preview import PICTURE_PATH, picture, with_preview
-from .page_config import with_short_config
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -90,8 +89,7 @@ def _is_html(start: Mapping[str, Any]) -> bool:
 
 async def _send_page(scope: Scope, start: Message, body: bytes, send: Send) -> None:
     query = scope.get("query_string", b"").decode("latin-1")
-    page = with_script(with_preview(body.decode(), query=query, origin=_origin(scope)))
-    content = with_short_config(page).encode()
+    content = with_script(with_preview(body.decode(), query=query, origin=_origin(scope))).encode()
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["content-length"] = str(len(content))
     await send({**start, "headers": headers.raw})

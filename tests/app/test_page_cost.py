@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import brotli
 import httpx
 import pytest
 from hfposemb.app.server.gradio_mends import MENDS, Mend, mended
-from hfposemb.app.server.page_config import shortened, with_short_config
 from hfposemb.app.server.page_delivery import with_script
 from hfposemb.app.server.static_delivery import MODULES
 
@@ -119,31 +117,6 @@ def test_the_page_stays_small(site: SimpleNamespace) -> None:
     assert sent <= 42_000
     values = [len(json.dumps(one["props"].get("value"))) for one in site.blocks.config["components"]]
     assert sum(values) <= 60_000, "what is drawn at once is small; numbers are files"
-
-
-def test_the_short_configuration_is_the_whole_one(site: SimpleNamespace) -> None:
-    """What components and listeners share is stated once; all else of each stands in its place."""
-    config = site.client.get("/config").json()
-    assert restored(*shortened(config)) == config
-    odd = {"components": [{"props": {"a": value}} for value in (1, True, 1.0, [0], None)], "dependencies": [{"b": 0}]}
-    odd["components"].append({"props": {"c": "</script>"}})
-    assert str(restored(*shortened(odd))) == str(odd)
-    page = f"<head></head><script>window.gradio_config = {json.dumps(odd).replace('<', chr(92) + 'u003c')};</script>"
-    assert with_short_config(page).count("</script>") == 1
-    assert "\\u003c/script>" in with_short_config(page)
-    login = "<script>window.gradio_config = {};</script>"
-    assert with_short_config(login) == login
-
-
-def restored(config: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    """Do what the script of the page does."""
-    for name, kinds in shared.items():
-        for place, (kind, own) in enumerate(config[name]):
-            whole = {**kinds[kind], **own}
-            if "props" in whole:
-                whole["props"] = {**kinds[kind].get("props", {}), **own.get("props", {})}
-            config[name][place] = whole
-    return config
 
 
 @pytest.mark.parametrize("mend", MENDS, ids=["streams", "events"])

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 IMPORTED = """
-import ast, gc, sys
+import ast, sys
 from hfposemb.app.server.gradio_import import import_gradio
 parsed, parse = [], ast.get_source_segment
 ast.get_source_segment = lambda *args, **options: parsed.append(args) or parse(*args, **options)
@@ -16,7 +16,7 @@ finders = list(sys.meta_path)
 import_gradio()
 writer = sys.modules["gradio.component_meta"].create_or_modify_pyi
 print(len(parsed), "of the stubs' classes parsed")
-print(writer.__module__, writer.__name__, sys.meta_path == finders, gc.isenabled())
+print(writer.__module__, writer.__name__, sys.meta_path == finders)
 """
 
 
@@ -25,7 +25,7 @@ def test_gradio_is_imported_without_stubs_and_left_as_it_is() -> None:
     printed = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == [
         "0 of the stubs' classes parsed",
-        "gradio.component_meta create_or_modify_pyi True True",
+        "gradio.component_meta create_or_modify_pyi True",
     ]
 
 
@@ -59,9 +59,6 @@ import sys
 from hfposemb.app import launch
 from hfposemb.app.server.gradio_import import import_gradio
 import_gradio()
-from gradio.routes import App
-made, make = [], App.create_app
-App.create_app = staticmethod(lambda *args, **options: made.append(args) or make(*args, **options))
 import hfposemb.analysis.projection as projection
 from hfposemb.tables import closed_forms
 judged, judge = [], projection.trust_of
@@ -74,7 +71,7 @@ client = Client(blocks.local_url, verbose=False)
 client.predict(source="sample:bert", api_name="/info")
 late = ("matplotlib.pyplot", "scipy", "sklearn", "torch", "transformers")
 print(len(judged), "projections judged, sinusoid computed once or twice:", 1 <= len(waves) <= 2)
-print(len(made), blocks.app is blocks.server_app, [name for name in late if name in sys.modules])
+print([name for name in late if name in sys.modules])
 
 import matplotlib.pyplot
 from gradio.utils import MatplotlibBackendMananger
@@ -85,13 +82,13 @@ print(matplotlib.get_backend())
 """
 
 
-def test_the_app_starts_one_server_and_imports_no_package_that_its_first_page_does_not_need() -> None:
+def test_the_app_imports_no_package_that_its_first_page_does_not_need() -> None:
     """Nor does it judge a picture before that is seen. Gradio still sets the backend of matplotlib where imported."""
     pytest.importorskip("matplotlib")
     printed = subprocess.run([sys.executable, "-c", LAUNCHED], capture_output=True, text=True, check=True).stdout
     assert printed.splitlines() == [
         "0 projections judged, sinusoid computed once or twice: True",
-        "1 True []",
+        "[]",
         "agg",
         "svg",
     ]

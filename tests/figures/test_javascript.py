@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from app.components import page_script, page_style
-from app.server import page_config
 from hfposemb.figures.assets import STATIC
 from hfposemb.figures.javascript import atlas_script, joined, report_script, widget_script
 from tests.support.installing import ROOT, tracked
@@ -77,7 +76,7 @@ def test_every_module_is_in_a_script() -> None:
     pages = page_script.page_script() + report_script() + atlas_script()
     widget, _, exported = widget_script().rpartition("\nexport default ")
     assert exported == "{ render: renderWidget };\n"
-    both = pages + widget + page_config.filling()
+    both = pages + widget
     for path in MODULES:
         defined = re.findall(r"^(?:export )?(?:async )?(?:function|class|const) (\w+)", path.read_text("utf-8"), re.M)
         assert defined, path.name

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { filledConfig } from "../../app/static/filled_config.js";
 import { lineOf } from "../../app/static/folded_controls.js";
 import { nextTab } from "../../app/static/keys.js";
 import { addressWith, tellSpaces } from "../../app/static/query.js";
@@ -38,17 +37,4 @@ test("arrow keys go along the tabs and around their ends, other keys stay", () =
 test("a folded bar of controls names what is chosen in it", () => {
   assert.equal(lineOf([" PCA", "3-D ", "", "All"]), "PCA · 3-D · All");
   assert.equal(lineOf([""]), "Controls");
-});
-
-test("a configuration gets back what its objects share, each its own copy", () => {
-  const shared = { components: [{ type: "html", props: { size: [1], label: null } }, { type: "api" }] };
-  const short = { mode: "blocks", components: [[0, { id: 1 }], [0, { id: 2, props: { label: "b" } }], [1, { id: 3 }]] };
-  const { mode, components } = filledConfig(short, shared);
-  assert.equal(mode, "blocks");
-  assert.deepEqual(components, [
-    { id: 1, type: "html", props: { size: [1], label: null } },
-    { id: 2, type: "html", props: { size: [1], label: "b" } },
-    { id: 3, type: "api" },
-  ]);
-  assert.notEqual(components[0].props.size, components[1].props.size);
 });
