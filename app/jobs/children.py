@@ -536,7 +536,7 @@ def short_of_memory(error: BaseException | None) -> bool:
 def bound(memory: int | None) -> None:
     """Lower the process's priority and cap its memory."""
     with suppress(AttributeError, OSError):
-        os.nice(10)
+        os.nice(15)
     if memory is not None:
         with suppress(ImportError, AttributeError, ValueError, OSError):
             import resource

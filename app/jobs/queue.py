@@ -2,8 +2,9 @@
 
 Guarantees: at most one child of the queue is alive, whatever visitors do. A page has one place for each of its parts
 and at most ``MOST_OF_ONE`` places. Another part's request waits behind the first; a part that asks again gives up its
-earlier request. The queue is bounded: requests beyond the limit are refused with a one-line message. When a visitor
-leaves or cancels, the child is killed at once. Waiting occupies no thread: ``Ticket.place`` is polled.
+earlier request. The queue is bounded: requests beyond the limit are refused with a one-line message, and visitors who
+want the same count as one. When a visitor leaves or cancels, the child is killed at once. Waiting occupies no thread:
+``Ticket.place`` is polled.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +74,9 @@ def known_address(forwarded: Sequence[str], peer: str) -> str:
 class Ticket:
     """A place in the queue, and the job that runs when it is first. Use it in ``async with``."""
 
-    def __init__(self, line: Line, visitor: Visitor, part: str, doing: Any) -> None:
+    def __init__(self, line: Line, visitor: Visitor, part: str, doing: Any, result: Hashable = None) -> None:
         self.visitor, self.part, self.doing = visitor, part, doing
+        self.result_key: Hashable = self if result is None else result
         self._line, self._lock = line, threading.Lock()
         self._job: Job | None = None
         self._reason: str | None = None
@@ -154,8 +156,10 @@ class Line:
     def __len__(self) -> int:
         return len(self._tickets)
 
-    def join(self, visitor: Visitor, part: str = "", doing: Any = None) -> Ticket:
+    def join(self, visitor: Visitor, part: str = "", doing: Any = None, *, result: Hashable = None) -> Ticket:
         """Return a ticket for a ``part`` of the visitor's page. Raises ``BusyError`` if there is no room.
+
+        Tickets for the same ``result`` take the room of one: when the first is done, the others have it too.
 
         A part that asks again keeps its place, or moves to the end if its job was already running.
         """
@@ -168,9 +172,10 @@ class Line:
                     raise BusyError(TWICE)
                 if sum(not ticket.stopped for ticket in mine) >= MOST_OF_ONE:
                     raise BusyError(ENOUGH)
-                if len(self._tickets) > self.waiting:
+                wanted = {ticket.result_key for ticket in self._tickets}
+                if len(wanted) > self.waiting and result not in wanted:
                     raise BusyError(BUSY)
-            ticket = Ticket(self, visitor, part, doing)
+            ticket = Ticket(self, visitor, part, doing, result)
             at = [place for place, old in enumerate(self._tickets) if old in before and place > 0]
             self._tickets.insert(at[0], ticket) if at else self._tickets.append(ticket)
         for old in before:

@@ -163,10 +163,10 @@ class JobRunner:
         missing = [one for one in wanted if not self._laid_out(*one)]
         if not missing:
             return
-        async with LINE.join(visitor, part, wanted[0]) as ticket:
+        async with LINE.join(visitor, part, wanted[0], result=("umap", *missing[0])) as ticket:
             for text, role, dims in missing:
                 ticket.next([text, role, dims])
-                async for progress in self._turn(ticket):
+                async for progress in self._turn(ticket, partial(self._laid_out, text, role, dims)):
                     yield progress
                 yield children.Progress(0.0, f"reading {short_name(text)}")
                 found = await asyncio.to_thread(self.library.open, text, public=self.public)
@@ -190,8 +190,8 @@ class JobRunner:
         Otherwise as ``lay_out``. ``doing`` is one item of the tab's ``wanted``. ``late`` returns further arguments when
         the job starts, such as the result of another job that has finished meanwhile.
         """
-        async with LINE.join(visitor, part, doing) as ticket:
-            async for progress in self._turn(ticket):
+        async with LINE.join(visitor, part, doing, result=key) as ticket:
+            async for progress in self._turn(ticket, lambda: self.library.results.get(key) is not None):
                 yield progress
             async with aclosing(self._run(ticket, key, work, *arguments, *late())) as steps:
                 async for progress in steps:
@@ -202,9 +202,9 @@ class JobRunner:
         found: Projection | None = self.library.results.get(_draft_key(umap_key(self.library, table, dims)))
         return found
 
-    async def _turn(self, ticket: Ticket) -> AsyncGenerator[children.Progress, None]:
-        """Yield the place in the queue until the ticket is first."""
-        while place := ticket.place():
+    async def _turn(self, ticket: Ticket, known: Callable[[], bool]) -> AsyncGenerator[children.Progress, None]:
+        """Yield the place in the queue until the ticket is first, or somebody else's job has had the same result."""
+        while (place := ticket.place()) and not known():
             yield children.Progress(0.0, in_line(place))
             await asyncio.sleep(WAIT)
 

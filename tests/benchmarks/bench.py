@@ -30,6 +30,7 @@ from .peers import Peer, missing, peer_rows
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
 from .surveying import COUNTS, survey_rows
+from .visitors import visitor_rows
 
 PAGE, PLOT = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks.svg"
 
@@ -114,6 +115,7 @@ GROUPS: dict[str, Group] = {
     "pca": Group(_pca),
     "app": Group(lambda given: app_rows(given.folder / "app", rounds=given.rounds), quick=False),
     "size": Group(lambda given: size_rows(rounds=given.rounds), quick=False),
+    "visitors": Group(lambda _: visitor_rows(), quick=False),
     "maps": Group(lambda given: map_rows(given.folder / "maps", rounds=given.rounds), quick=False),
     "surveys": Group(_surveys),
     "umap": Group(_umap),
