@@ -408,7 +408,7 @@ def _tool_server(session: Session) -> McpServer:
 def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, sign_in: bool, **options: Any) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
-    from .limits import MOST_EVENTS
+    from .limits import MOST_EVENTS, MOST_SESSIONS
     from .server.one_server import no_server
 
     with no_server():
@@ -431,6 +431,7 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, 
         enable_monitoring=False,
         pwa=False,
         ssr_mode=False,
+        state_session_capacity=MOST_SESSIONS,
         quiet=True,
         prevent_thread_lock=True,
         mcp_server=False,  # ours is one of the routes
@@ -460,6 +461,7 @@ _FIXED = {
     "enable_monitoring",
     "pwa",
     "ssr_mode",
+    "state_session_capacity",
     "mcp_server",
 }
 """Options of ``gr.Blocks.launch`` that ``launch`` sets."""

@@ -40,6 +40,12 @@ BUILTIN_BYTES = 128 * 2**20
 FILES_SECONDS = 3600
 """Seconds for which Gradio keeps the files it copies for a page, which fetches them at once."""
 
+MOST_SESSIONS = 500
+"""Pages whose session Gradio keeps; of further ones, the one unused for longest starts again."""
+
+LEFT_SECONDS = 600
+"""Seconds for which the session of a page that was left is kept, in case it was the connection."""
+
 STORE_BYTES = 2**28
 """Limit for the files made for pages, which Gradio copies at once."""
 

@@ -10,6 +10,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ import itsdangerous
 import numpy as np
 import pytest
 from gradio.context import LocalContext
+from gradio.state_holder import StateHolder
 from huggingface_hub import constants, snapshot_download
 from safetensors.numpy import save
 from starlette.applications import Starlette
@@ -36,6 +38,7 @@ from app.components.plot import Drawing, Panel, PanelRow
 from app.jobs import measuring
 from app.jobs.children import Job
 from app.jobs.fetching import on_behalf
+from app.limits import LEFT_SECONDS
 from app.server import reach, sign_in
 from app.server.ownership import Owned
 from app.server.route_allowlist import _refused
@@ -388,6 +391,20 @@ def test_what_is_made_for_a_page_ends_with_the_session(keys: dict[str, str]) -> 
     ACCOUNTS.remove(keys["ada"])
     assert not account.files.folder.exists()
     assert not any(path.exists() for path in files_for(account)), "of an event that began before"
+
+
+def test_sessions_of_programs_and_of_pages_that_were_left_are_dropped() -> None:
+    with accounts.VisitedPage() as page:
+        page.load(lambda: None, None, None)
+    holder = StateHolder()
+    holder.set_blocks(page)
+    for name in ("here", "left", "left long ago"):
+        holder[name].is_closed = name != "here"
+        holder.time_last_used[name] -= timedelta(seconds=0 if name == "left" else 2 * LEFT_SECONDS)
+    for session in ("page", "event"):
+        state = holder[session]
+        asyncio.run(page.process_api(0, [], state=state, session_hash=session, event_id="event"))
+    assert list(holder.session_data) == list(holder.time_last_used) == ["here", "left", "page"]
 
 
 def test_names_of_sessions_and_events_are_worth_nothing_to_others(keys: dict[str, str]) -> None:
