@@ -435,11 +435,11 @@ def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, 
         enable_monitoring=False,
         pwa=False,
         ssr_mode=False,
+        state_session_capacity=MOST_SESSIONS,
         quiet=True,
         prevent_thread_lock=True,
         mcp_server=False,  # ours is one of the routes
         max_threads=MOST_RUNNING,
-        state_session_capacity=MOST_SESSIONS,
         **options,
     )
     blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools

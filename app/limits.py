@@ -16,9 +16,6 @@ MOST_EVENTS = 40
 MOST_RUNNING = 200
 """Events that run, most of which only wait: for a heavy job, for a download or for their visitor's turn."""
 
-MOST_SESSIONS = 1_000
-"""Pages whose state is kept, half a megabyte each; beyond them, that of the one unused for longest is dropped."""
-
 MOST_WAITING = 8
 """Heavy jobs that may wait in the queue behind the running one."""
 
@@ -42,6 +39,12 @@ BUILTIN_BYTES = 128 * 2**20
 
 FILES_SECONDS = 3600
 """Seconds for which Gradio keeps the files it copies for a page, which fetches them at once."""
+
+MOST_SESSIONS = 500
+"""Pages whose session Gradio keeps, half a megabyte each; of further ones, the one unused for longest starts again."""
+
+LEFT_SECONDS = 600
+"""Seconds for which the session of a page that was left is kept, in case it was the connection."""
 
 STORE_BYTES = 2**28
 """Limit for the files made for pages, which Gradio copies at once."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 import hfposemb as hpe
+from hfposemb.text import named
 
 from .page_script import on_load
 
@@ -41,7 +42,7 @@ class Recipe:
             "howpublished": f"hfposemb {hpe.__version__}",
             "note": f"Drawn on {day.isoformat()} from {'; '.join(self.sources).translate(_SPECIAL)}",
         }
-        lines = [f"  {name} = {{{' '.join(value.split())}}}" for name, value in fields.items()]
+        lines = [f"  {name} = {{{named(' '.join(value.split()))}}}" for name, value in fields.items()]
         return "@misc{hfposemb,\n" + ",\n".join(lines) + "\n}"
 
 

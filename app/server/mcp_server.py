@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -39,7 +40,9 @@ from ..jobs.turns import ASKER
 from .mcp_answers import text_of
 from .mcp_schemas import output_schema
 from .mcp_tools import PREFIX, Tool, Tools
+from .ownership import with_body
 from .reach import is_loopback
+from .route_allowlist import body_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -135,6 +138,7 @@ class McpServer:
         self.session = session
         self.described = {name: Described.of(name, call) for name, call in Tools(session).by_name.items()}
         self._calls: Counter[Visitor] = Counter()
+        logging.getLogger("mcp.server").setLevel(logging.CRITICAL)  # it logs each name of a tool that it does not know
         self._manager = StreamableHTTPSessionManager(self._server(), stateless=True)
 
     def _server(self) -> Server[Any, Any]:
@@ -223,6 +227,9 @@ class McpServer:
             streaming = "text/event-stream" in Request(scope).headers.get("accept", "")
             refused = _NO_STREAM if streaming or scope["method"] != "GET" else _page(Request(scope))
         if refused is None:
+            body = await body_of(receive)
+            refused, (scope, receive) = _invalid(body), with_body(scope, body, receive)
+        if refused is None:
             await self._manager.handle_request(scope, receive, send)
         else:
             await refused(scope, receive, send)
@@ -245,6 +252,21 @@ def _kind(error: Exception) -> str:
 
 _FOREIGN = PlainTextResponse("pages of other origins cannot use this server\n", 403)
 _NO_STREAM = PlainTextResponse("send each message with POST\n", 405, {"Allow": "GET, POST"})
+
+
+def _invalid(body: bytes) -> Response | None:
+    """Return the answer to what is no request or notification of the protocol, which its library would log."""
+    try:
+        message = types.JSONRPCMessage.model_validate_json(body).root
+        sent = message.model_dump(by_alias=True, exclude_none=True, exclude={"jsonrpc", "id"})
+        if isinstance(message, types.JSONRPCRequest):
+            types.ClientRequest.model_validate(sent)
+        else:
+            types.ClientNotification.model_validate(sent)
+    except ValueError:
+        error = {"code": types.INVALID_REQUEST, "message": "not a request of the Model Context Protocol"}
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)
+    return None
 
 
 def _is_own(request: Request) -> bool:

@@ -26,8 +26,7 @@ from gradio.utils import abspath
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from ..components.files import own_folders
-from ..session.accounts import ACCOUNT, Account
+from ..session.accounts import ACCOUNT, Account, private_files
 from .route_allowlist import again, body_of
 
 Scope = MutableMapping[str, Any]
@@ -68,13 +67,13 @@ class Owned:
         owner = "" if account is None else account.id
         path = scope["path"]
         answer: Response | None = None
-        if path.startswith(_FILE) and _within(path.removeprefix(_FILE), own_folders()):
+        if path.startswith(_FILE) and _within(path.removeprefix(_FILE), private_files()):
             mine = account is not None and _within(path.removeprefix(_FILE), account.files.folder)
             send, answer = _unkept(send), None if mine else _NO_FILE
         elif scope["method"] == "POST" and _BODIES.fullmatch(path):
             body = await body_of(receive)
             answer, body = self._written(scope, body, owner)
-            scope, receive = _with_body(scope, body, receive)
+            scope, receive = with_body(scope, body, receive)
             if _CALL.fullmatch(path):
                 send = self._signing(send, owner)
         elif (called := _CALLED.fullmatch(path)) is not None:
@@ -164,7 +163,7 @@ def _at(scope: Scope, path: str) -> Scope:
     return scope if path == scope["path"] else {**scope, "path": path, "raw_path": path.encode()}
 
 
-def _with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
+def with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
     """Return a request with another body."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     scope = {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}

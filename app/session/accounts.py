@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from secrets import token_urlsafe
@@ -27,8 +28,8 @@ from gradio.context import LocalContext
 from hfposemb.checkpoints.hub_access import Visitor
 from hfposemb.errors import RefusedError, SourceError
 
-from ..components.files import OwnStore, files_of, removed_at_exit
-from ..limits import MOST_SIGNED_IN, SIGNED_IN_RESULT_BYTES, SIGNED_IN_SECONDS, SIGNED_IN_SOURCE_BYTES
+from ..components.files import OwnStore, files_of, own_folders, removed_at_exit
+from ..limits import LEFT_SECONDS, MOST_SIGNED_IN, SIGNED_IN_RESULT_BYTES, SIGNED_IN_SECONDS, SIGNED_IN_SOURCE_BYTES
 from .kept import Kept, Layered
 
 KEY = "hfposemb"
@@ -48,6 +49,10 @@ ACCOUNT = "hfposemb.account"
 
 An event keeps its account even if that is closed meanwhile: what it computes is never put where others find it.
 """
+
+
+private_files = own_folders
+"""Returns the folder of the files made for accounts."""
 
 
 @cache
@@ -218,10 +223,26 @@ class _NoStub(BlocksMeta):
 
 
 class VisitedPage(gr.Blocks, metaclass=_NoStub):
-    """A page whose files belong to whom they are made for: see ``components.files``."""
+    """A page whose files belong to whom they are made for, and whose sessions end: see ``components.files``.
+
+    Gradio keeps a copy of the page, two thirds of a megabyte, of each of the last sessions. A call of a program is a
+    session too.
+    """
 
     async def process_api(self, *values: Any, **options: Any) -> dict[str, Any]:
         """Handle an event: compute, and write what the page then fetches."""
         account = visit(options.get("request")).account
         with files_of(None if account is None else account.files):
-            return await super().process_api(*values, **options)
+            found = await super().process_api(*values, **options)
+        called = options.get("session_hash") == options.get("event_id") and not found.get("is_generating")
+        self._forget(options.get("session_hash") if called else None)
+        return found
+
+    def _forget(self, called: str | None) -> None:
+        """Drop the session of a program that was answered, and those of pages that were left a while ago."""
+        sessions, used = self.state_holder.session_data, self.state_holder.time_last_used
+        before = datetime.now() - timedelta(seconds=LEFT_SECONDS)
+        left = [name for name, session in list(sessions.items()) if session.is_closed and used[name] < before]
+        for name in [*left, *filter(None, [called])]:
+            sessions.pop(name, None)
+            used.pop(name, None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import random
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 from hfposemb.app.server.mcp_answers import KEY_METRICS, MOST_CHARACTERS, Answer
+from hfposemb.app.server.mcp_server import MOST_CALLS
 
 import hfposemb as hpe
 from hfposemb import app
@@ -23,6 +26,7 @@ from hfposemb.cli import skill
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import document
+from tests.conftest import FULL
 from tests.project.test_docs import run_snippets
 from tests.support.serving import call_tools as call
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
@@ -248,6 +252,78 @@ def test_routes_are_open_to_strangers(url: str) -> None:
         assert client.post("/gradio_api/mcp/", content=b"x" * 70_000, headers=ACCEPTED).status_code == 413
         forwarded = {"x-forwarded-proto": "https", "x-forwarded-host": "owner-name.hf.space"}
         assert "https://owner-name.hf.space/gradio_api/mcp/" in client.get("/gradio_api/mcp/", headers=forwarded).text
+
+
+def deep(levels: int) -> Any:
+    """Return lists within lists."""
+    found: Any = "king"
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+def flood(seed: int, count: int) -> Iterator[bytes]:
+    """Yield what a client of the protocol would not send, with honest calls in between."""
+    draw = random.Random(seed)
+    info = {"name": "hfposemb_info", "arguments": {"source": SHORT}}
+    honest = {**LIST, "method": "tools/call", "params": info}
+    long, nested = {"source": "x" * 60_000}, {"source": SHORT, "x": deep(500)}
+    arguments = (
+        None,
+        [],
+        {"source": None},
+        {"source": {}},
+        {"source": SHORT, "full": "maybe"},
+        {"\ud800": 1},
+        long,
+        nested,
+    )
+    odd: list[Any] = [
+        [], [honest] * 50, None, 7, "x", {}, {**LIST, "jsonrpc": "1.0"}, {**LIST, "id": None}, {**LIST, "id": {"a": 1}},
+        {**LIST, "id": 2**70}, {**LIST, "method": "x" * 9_000}, {**LIST, "method": "__class__"}, {**LIST, "params": 3},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "x"}},
+        *({**honest, "params": {**info, "name": name}} for name in ("hfposemb_", "__init__", "\u202e", "x" * 60_000)),
+        *({**honest, "params": {**info, "arguments": given}} for given in arguments),
+        {**LIST, "method": "initialize", "params": {"protocolVersion": "1066-10-14", "capabilities": {}}},
+    ]  # fmt: skip
+    for number in range(count):
+        body = json.dumps(honest if number % 5 == 0 else draw.choice(odd)).encode()
+        if number % 5 == 1:
+            at = draw.randrange(len(body))
+            body = body[:at] + draw.randbytes(3) + body[at + draw.randrange(4) :]
+        yield draw.choice((b"[" * 30_000, b"", b"\xff\xfe{}", body[:-1])) if number % 11 == 3 else body
+
+
+def test_flood_of_messages_loses_no_call(url: str, capfd: pytest.CaptureFixture[str], caplog: Any) -> None:
+    async def drowned() -> tuple[list[httpx.Response], list[int]]:
+        room, left = asyncio.Semaphore(16), httpx.Limits(max_connections=64)
+        async with httpx.AsyncClient(base_url=url, headers=ACCEPTED, timeout=180, limits=left) as client:
+
+            async def post(body: bytes, number: int) -> httpx.Response | None:
+                sent = client.post("/gradio_api/mcp/", content=body, headers={"content-type": "application/json"})
+                async with room:
+                    if number % 13 != 7:
+                        return await sent
+                    with suppress(TimeoutError):  # a client that gives up
+                        await asyncio.wait_for(sent, 0.02)
+                    return None
+
+            bodies = list(flood(33, 2_000 if FULL else 200))
+            found = await asyncio.gather(*(post(body, number) for number, body in enumerate(bodies)))
+            kept = [number for number, one in enumerate(found) if one is not None]
+            return [one for one in found if one is not None], kept
+
+    heard, kept = asyncio.run(drowned())
+    for number, answer in zip(kept, heard, strict=True):
+        assert answer.status_code in (200, 202, 400), (answer.status_code, answer.text[:200])
+        assert "Traceback" not in answer.text
+        assert len(answer.text) < 24_000
+        if number % 55 == 0:  # honest, and not one of those that were cut
+            assert "64" in answer.text, answer.text[:200]
+    assert "".join(capfd.readouterr()) + caplog.text == "", "strangers write nothing into the log"
+    again = answers(url, *[("info", {"source": SHORT})] * (MOST_CALLS + 1))
+    assert all(one == again[0] and one["tables"] for one in again), "every place is free again"
 
 
 def test_pages_of_other_origins_cannot_use_an_app_that_opens_files() -> None:

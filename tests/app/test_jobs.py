@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 import time
@@ -397,3 +398,45 @@ def test_page_that_is_closed_loses_its_child(alone: Line) -> None:
 
     assert all(gone(pid) for pid in asyncio.run(leave()))
     assert not len(alone)
+
+
+def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -> None:
+    """Jobs are cancelled at every moment: while they wait, start, run, and as their part asks again."""
+    draw, before = random.Random(7), {child.pid for child in psutil.Process().children()}
+    with gr.Blocks():
+        session = Session(True, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    ended: list[str] = []
+
+    async def ask(number: int) -> None:
+        visitor, part = Visitor(f"page {number % 7}"), draw.choice("abc")
+        steps = session.jobs.compute(visitor, part, number, number, errands.asleep)
+        try:
+            async with asyncio.timeout(draw.choice((0.0, 0.01, 0.1, 0.4))), aclosing(steps):
+                async for _ in steps:
+                    if draw.random() < 0.1:
+                        alone.cancel(visitor, part)
+        except (HfposembError, TimeoutError) as error:
+            ended.append(type(error).__name__)
+        else:
+            ended.append("none")
+
+    async def storm() -> None:
+        asked = set()
+        for number in range(200 if FULL else 40):
+            asked.add(asyncio.create_task(ask(number)))
+            await asyncio.sleep(draw.choice((0, 0, 0.02)))
+            if draw.random() < 0.2:
+                draw.choice(sorted(asked, key=id)).cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+    asyncio.run(storm())
+    assert {"TimeoutError", "BusyError"} <= set(ended)
+    assert until(lambda: not len(alone) and {one.pid for one in psutil.Process().children()} <= before)
+    assert asyncio.run(finished(session)) == 7, "the next is computed"
+
+
+async def finished(session: Session) -> Any:
+    """Compute what takes a moment; return the result."""
+    async for _ in session.jobs.compute(Visitor("late"), "a", "late", "late", errands.figures):
+        pass
+    return session.library.results.get("late")

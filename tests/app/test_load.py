@@ -29,6 +29,7 @@ FLOOD_SECONDS = 10.0 if FULL else 3.0
 
 FLOOD = 20 if FULL else MOST_WAITING + 2
 TURNS = 34 if FULL else 2
+SESSIONS = 500 if FULL else 100
 DELAY = 2.0
 """Seconds that a flood may cost somebody else."""
 
@@ -110,6 +111,20 @@ def test_sources_in_turn_leave_memory_flat(served: Served) -> None:
     page.close()
     print(f"memory in turn: {[size >> 20 for size in sizes]} MB")
     assert sizes[2] - sizes[1] < (TOLERANCE / 2 if FULL else TOLERANCE), sizes
+
+
+def test_sessions_that_are_dropped_are_forgotten(served: Served) -> None:
+    """Programs and pages are opened, answered and left, each a session of its own."""
+    page, sizes = Visitor(served.url), []
+    for _ in range(3):
+        for _ in range(SESSIONS):
+            called = page.client.post("/gradio_api/call/info", json={"data": ["sinusoidal:16x8"]}).json()["event_id"]
+            assert "[16, 8]" in page.client.get(f"/gradio_api/call/info/{called}").text
+        sizes.append(memory(served))
+    print(f"memory after {SESSIONS} sessions each: {[size >> 20 for size in sizes]} MB")
+    assert sizes[2] - sizes[1] < SESSIONS * 2**17, sizes
+    page.close()
+    assert "Traceback" not in served.said
 
 
 def changed(page: Visitor, component: int, event: str) -> list[int]:

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 import httpx
@@ -113,8 +114,8 @@ LOGIN = ("ada", "lovelace:1815")
 
 @pytest.fixture(scope="module")
 def strangers(folder: Path) -> Iterator[Served]:
-    """The app on all addresses of this machine, with a password, as the command starts it."""
-    arguments = ("--host", "0.0.0.0", "--no-open", "--auth", f"@{folder / 'logins'}")
+    """The app on this machine's own address, with a password, as the command starts it."""
+    arguments = ("--host", outside(), "--no-open", "--auth", f"@{folder / 'logins'}")
     with serving(folder, arguments=arguments, host=outside()) as served:
         yield served
 
@@ -164,19 +165,42 @@ def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path) -> None:
         assert "Trusted mode: anyone who can reach 0.0.0.0 can open every file on this machine" in served.said
 
 
-def test_share_link_is_public(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("options", "variables", "host"),
+    [
+        ({"share": True}, {}, "127.0.0.1"),
+        ({}, {"GRADIO_SHARE": "True"}, "127.0.0.1"),
+        ({}, {"GRADIO_SHARE": "true", "GRADIO_SERVER_NAME": "127.0.0.1"}, "127.0.0.1"),
+        ({}, {"GRADIO_SERVER_NAME": "ADDRESS"}, "ADDRESS"),
+        ({"host": "ADDRESS"}, {"GRADIO_SERVER_NAME": "127.0.0.1"}, "ADDRESS"),
+    ],
+)
+def test_whoever_comes_from_elsewhere_is_a_stranger(
+    options: dict[str, Any],
+    variables: dict[str, str],
+    host: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     # The tunnel is a program of Gradio's and a server of theirs.
     monkeypatch.setattr("gradio.networking.setup_tunnel", lambda **_: "https://someone.example")
-    blocks = app.launch(("sinusoidal:8x4",), share=True, warm=False, prevent_thread_lock=True)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, outside() if value == "ADDRESS" else value)
+    given = {name: outside() if value == "ADDRESS" else value for name, value in options.items()}
+    shared = host != "ADDRESS"
+    blocks = app.launch(("sinusoidal:8x4",), warm=False, prevent_thread_lock=True, **given)
     try:
-        assert blocks.share_url == "https://someone.example"
-        page = Visitor(blocks.local_url.rstrip("/"))
+        assert blocks.share_url == ("https://someone.example" if shared else None)
+        page = Visitor(f"http://{outside() if host == 'ADDRESS' else host}:{blocks.server_port}")
         page.choose(["sinusoidal:8x4", str(folder / "model")])
         assert alerts(page) == {REFUSAL}
         assert page.client.get(f"/gradio_api/file={folder / 'model' / 'config.json'}").status_code == 403
+        assert page.client.post("/gradio_api/upload", files={"files": ("x", b"x")}).status_code == 403
         page.close()
+        if not shared:
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(f"http://127.0.0.1:{blocks.server_port}")
     finally:
         blocks.close(verbose=False)
     assert "Public mode: visitors can open Hub models" in capsys.readouterr().out

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ import itsdangerous
 import numpy as np
 import pytest
 from gradio.context import LocalContext
+from gradio.state_holder import StateHolder
 from huggingface_hub import constants, snapshot_download
 from safetensors.numpy import save
 from starlette.applications import Starlette
@@ -30,17 +33,22 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import hfposemb as hpe
+from app.components.files import kept_file
+from app.components.plot import Drawing, Panel, PanelRow
 from app.jobs import measuring
 from app.jobs.children import Job
 from app.jobs.fetching import on_behalf
+from app.limits import LEFT_SECONDS
 from app.server import reach, sign_in
+from app.server.ownership import Owned
 from app.server.route_allowlist import _refused
 from app.session import accounts
-from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Accounts
+from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Account, Accounts
 from app.session.library import Library
 from hfposemb.bug_reports import redacted
 from hfposemb.checkpoints.hub_access import Visitor
 from hfposemb.errors import HfposembError, OfflineError, RefusedError, SourceError
+from hfposemb.figures.named_figures import view
 from tests.hub import FakeHub
 
 ADA, BEN = "hf_oauth_tokenOfAda.aaaa-0001", "hf_oauth_tokenOfBen.bbbb-0002"
@@ -353,6 +361,98 @@ def test_a_refusal_says_what_to_do(models: FakeHub, keys: dict[str, str]) -> Non
     with event(keys["ben"]):
         assert said("lab/secret-a").endswith("no longer accepts your sign-in; sign out and sign in again")
     assert said("lab/gated").endswith("run the app on your own machine"), "where signing in is not offered"
+
+
+# --- files, sessions and events ---------------------------------------------------------------------------------------
+
+
+def test_what_is_made_for_a_page_ends_with_the_session(keys: dict[str, str]) -> None:
+    def drawn_and_saved() -> tuple[tuple[Panel, ...], str]:
+        return (Panel("a", "A", drawings=(Drawing(figure),)),), kept_file(b"a,b", "tokens.csv")
+
+    figure = view("norms", hpe.extract("random:5000x4"))
+    with accounts.VisitedPage() as page:
+        outputs = [PanelRow(()), gr.DownloadButton()]
+        page.load(drawn_and_saved, None, outputs)
+    account = ACCOUNTS.find(keys["ada"])
+    assert account is not None
+
+    def files_for(account: Account | None) -> list[Path]:
+        request = gr.Request(request=SimpleNamespace(scope={ACCOUNT: account}))  # type: ignore[arg-type]
+        row, saved = asyncio.run(page.process_api(0, [], request=request))["data"]
+        made = [Path(one["path"]) for one in (*row["files"], saved)]
+        assert len(made) >= 2
+        return made
+
+    files = files_for(account)
+    assert all(path.is_file() and account.files.folder in path.parents for path in files)
+    assert account.files.folder.stat().st_mode & 0o777 == 0o700
+    assert not set(files) & set(files_for(None)), "the same content of others is another file"
+    ACCOUNTS.remove(keys["ada"])
+    assert not account.files.folder.exists()
+    assert not any(path.exists() for path in files_for(account)), "of an event that began before"
+
+
+def test_sessions_of_programs_and_of_pages_that_were_left_are_dropped() -> None:
+    with accounts.VisitedPage() as page:
+        page.load(lambda: None, None, None)
+    holder = StateHolder()
+    holder.set_blocks(page)
+    for name in ("here", "left", "left long ago"):
+        holder[name].is_closed = name != "here"
+        holder.time_last_used[name] -= timedelta(seconds=0 if name == "left" else 2 * LEFT_SECONDS)
+    for session in ("page", "event"):
+        state = holder[session]
+        asyncio.run(page.process_api(0, [], state=state, session_hash=session, event_id="event"))
+    assert list(holder.session_data) == list(holder.time_last_used) == ["here", "left", "page"]
+
+
+def test_names_of_sessions_and_events_are_worth_nothing_to_others(keys: dict[str, str]) -> None:
+    queued = {"event": SimpleNamespace(session_hash="")}
+
+    async def echo(request: Request) -> JSONResponse:
+        sent = await request.json() if request.method == "POST" else {}
+        named = sent.get("session_hash", request.query_params.get("session_hash"))
+        return JSONResponse({"event_id": "event", "session": named, "path": request.url.path})
+
+    routes = [Route("/gradio_api/{path:path}", echo, methods=["GET", "POST"])]
+    app = Starlette(routes=routes, middleware=[Middleware(Owned)])
+    app.get_blocks = lambda: SimpleNamespace(_queue=SimpleNamespace(event_ids_to_events=queued))  # type: ignore[attr-defined]
+    visitor: list[Account | None] = [None]
+
+    async def of_visitor(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, ACCOUNT: visitor[0]}, receive, send)
+
+    client = TestClient(of_visitor)
+    ada, ben = (ACCOUNTS.find(keys[name]) for name in ("ada", "ben"))
+
+    def asked(by: Account | None, method: str, path: str, **sent: Any) -> Any:
+        visitor[0] = by
+        answer = client.request(method, f"/gradio_api/{path}", **sent)
+        return answer.json() if answer.status_code == 200 else answer.status_code
+
+    known = asked(ada, "POST", "queue/join", json={"session_hash": "page"})["session"]
+    assert known.startswith("page-")
+    assert asked(ada, "GET", "queue/data?session_hash=page")["session"] == known
+    assert asked(ada, "GET", "heartbeat/page")["path"] == f"/gradio_api/heartbeat/{known}"
+    for other in (ben, None):
+        assert asked(other, "POST", "queue/join", json={"session_hash": "page"}) == 401
+        assert asked(other, "GET", "queue/data?session_hash=page&session_hash=page")["session"] != known
+        assert known not in asked(other, "GET", "heartbeat/page")["path"]
+    queued["event"].session_hash = known
+    cancelled = {"event_id": "event", "fn_index": 0}
+    assert asked(ada, "POST", "cancel", json={**cancelled, "session_hash": "page"})["session"] == known
+    assert asked(ben, "POST", "cancel", json={**cancelled, "session_hash": "other"}) == 404
+    assert asked(None, "POST", "cancel", json={**cancelled, "session_hash": "third"}) == 404
+    for path in ("call/info", "call/v2/info"):
+        event = asked(ada, "POST", path, json={"data": []})["event_id"]
+        assert asked(ada, "GET", f"{path}/{event}")["path"] == f"/gradio_api/{path}/event"
+        assert [asked(one, "GET", f"{path}/{name}") for one in (ben, None) for name in (event, "event")] == [404] * 4
+        assert asked(ada, "GET", f"{path}/event") == 404, "a name that a page got is not that of a program"
+    for body in (b"{", b"[]", b'{"session_hash": 1}', b"\xff"):
+        visitor[0] = ada
+        with suppress(ValueError, AttributeError):  # of the echo
+            assert client.post("/gradio_api/queue/join", content=body).status_code != 401
 
 
 # --- what the machine has ---------------------------------------------------------------------------------------------

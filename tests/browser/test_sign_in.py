@@ -223,7 +223,7 @@ def requests_of(ada: Visitor, events: list[str], files: list[str]) -> Iterator[t
     bodies: list[dict[str, Any]] = [
         {"data": ["lab/secret-a"], "session_hash": ada.session},
         {"source": "lab/secret-a"},
-        {"session_hash": ada.session, "event_id": events[0], "fn_index": 0},
+        *({"session_hash": page, "event_id": events[0], "fn_index": 0} for page in (ada.session, "another")),
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
         *({"fn_index": one["id"], "data": [], "session_hash": ada.session} for one in ada.dependencies[:3]),
     ]

@@ -1,4 +1,4 @@
-"""The Tokens tab as a person uses it: each token a dot, a click walks on, UMAP can be stopped, tokens do no harm."""
+"""The Tokens tab as a person uses it: each token a dot, a click walks on, UMAP can be stopped."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
 import pytest
 
 import hfposemb as hpe
-from app.findings.chosen_word import Word, row_of
-from tests.app.test_app import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.app.test_app import WORDS, anisotropic, checkpoint
 from tests.app.test_heads import untied
 from tests.conftest import in_full
 
@@ -281,29 +280,6 @@ def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
     field.press("Enter")
     page.get_by_role("alert").locator("visible=true").get_by_text("does not exist").first.wait_for()
     assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
-
-
-def test_hostile_tokens_execute_nothing_and_fetch_nothing(tokens: Callable[..., Page], tmp_path: Path) -> None:
-    source = checkpoint(tmp_path / "hostile", (*HOSTILE, *WORDS))
-    table, page = hpe.extract(source).token, tokens(source)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    field = page.get_by_label("Word, part of a word")
-    page.locator(".fold-pairs > button").click()
-    page.locator(".fold-odd > button").click()
-    words: Any = page.get_by_label("Compare words")
-    words.fill(",".join(str(row) for row in range(len(HOSTILE))))
-    for row in range(len(HOSTILE)):
-        field.fill(str(row))
-        field.press("Enter")
-        found = row_of(table, Word(str(row)), source)  # a token that is spelt like the number comes first
-        panel(page, "neighbours").get_by_text(f"id {found}, norm").wait_for()
-    still(page)
-    assert page.locator("section.panel :is(img, script, iframe, object)").count() == 0
-    assert page.locator("section.panel a[href^=javascript]").count() == 0
-    assert not [url for url in asked if url.endswith("/x") or "onerror" in url]
-    assert len(panel(page, "neighbours").inner_text()) < 5_000
-    assert "\u202e" not in page.locator("body").inner_text()
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
