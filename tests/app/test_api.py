@@ -26,15 +26,20 @@ ENDPOINTS = ("info", "search", "tokenise", "neighbours", "similarity", "project"
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """An app that serves strangers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
         blocks = app.launch(
             ("sinusoidal:16x8",), port=None, public=True, warm=False, prevent_thread_lock=True, quiet=True
         )  # type: ignore[arg-type]
-        yield blocks.local_url
+        yield blocks
         blocks.close()
+
+
+@pytest.fixture(scope="module")
+def url(blocks: Any) -> str:
+    return str(blocks.local_url)
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +259,12 @@ def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.Mo
     monkeypatch.setattr("hfposemb.app.find_spec", lambda name: None)
     with pytest.raises(hpe.HfposembError, match=r"an MCP server needs the package gradio\[mcp\]: pip install"):
         app.launch(mcp=True, prevent_thread_lock=True)
+
+
+def test_a_call_leaves_no_session(url: str, blocks: Any) -> None:
+    """Gradio keeps half a megabyte for each."""
+    before = set(blocks.state_holder.session_data)
+    for _ in range(3):
+        event = httpx.post(f"{url}gradio_api/call/info", json={"data": ["sinusoidal:16x8"]}).json()["event_id"]
+        assert "complete" in httpx.get(f"{url}gradio_api/call/info/{event}", timeout=60).text
+    assert set(blocks.state_holder.session_data) == before

@@ -268,6 +268,17 @@ def test_next_turn_comes_when_the_child_is_gone() -> None:
         first.result()
 
 
+def test_who_wants_the_same_result_takes_no_further_place() -> None:
+    waiting = Line(waiting=1)
+    for name in "ab":
+        waiting.join(Visitor(name), result=name)
+    assert waiting.join(Visitor("c"), result="a").place() == 2
+    with pytest.raises(BusyError):
+        waiting.join(Visitor("d"), result="d")
+    with pytest.raises(BusyError):
+        waiting.join(Visitor("d"))
+
+
 def test_pages_of_one_address_are_one_visitor() -> None:
     waiting = Line()
     held = waiting.join(Visitor("a", "9.9.9.9"))

@@ -19,6 +19,8 @@ from hfposemb.app.limits import MOST_WAITING
 from hfposemb.app.server.event_streams import MOST_STREAMS
 
 from tests.conftest import FULL
+from tests.support.crowd import LEAST
+from tests.support.crowd import crowd as asked_by_many
 from tests.support.serving import Served, Visitor, serving
 
 pytestmark = pytest.mark.alone
@@ -97,6 +99,13 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
     print(f"memory: {first >> 20} MB after a crowd, {second >> 20} MB after another")
     assert second - first < TOLERANCE, (first, second)
     assert "Traceback" not in served.said
+
+
+def test_every_question_of_a_crowd_is_answered(served: Served) -> None:
+    """The short version of what ``tests.benchmarks.visitors`` measures."""
+    found = asked_by_many(served.url, visitors=2 * VISITORS, seconds=SECONDS, pause=(0.0, 0.1))
+    assert len(found) >= LEAST * 2 * VISITORS
+    assert [one for one in found if one.lost or one.said] == []
 
 
 def test_sources_in_turn_leave_memory_flat(served: Served) -> None:

@@ -1,4 +1,4 @@
-"""Fifty visitors of a public app at once, each from an address of its own, with a pause of 1 to 3 s after each answer.
+"""Fifty visitors of a public app at once: see ``crowd``. Each pauses for 1 to 3 s after an answer.
 
 The app is a process of its own; the visitors are threads of this one, on the same two cores.
 """
@@ -48,7 +48,9 @@ def visitor_rows(*, visitors: int = MANY, seconds: float = SECONDS, settled: flo
             watching.join()
     name = f"{visitors} visitors"
     for kind in QUESTIONS:
-        yield _latency(f"{name}: {kind}", [one for one in found if one.kind == kind], CHEAP, dear=kind == "compare")
+        yield _latency(
+            f"{name}: {kind}", [one for one in found if one.kind == kind], CHEAP, dear=kind in ("project", "compare")
+        )
     yield _latency(f"{name}: all", found, ANY)
     lost = sum(one.lost for one in found)
     yield count(VISITORS, f"{name}: answers lost", lost, 0, unit=f"of {len(found):,}")

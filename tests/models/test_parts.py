@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import transformers as tf
+from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -145,3 +148,28 @@ def test_the_rule_of_the_parts_that_words_enter() -> None:
     assert parts_fed(("position", "x"), "") == ("position",)
     assert parts_fed(("vision", "text.decoder", "text.encoder"), "text") == ("text.encoder", "text.decoder")
     assert parts_fed((), "") == ()
+
+
+def test_look_alike_tables_cost_no_more_than_their_number(tmp_path: Path) -> None:
+    """Counted in lines that run, loops over them included: nothing is compared with everything before it."""
+    costs = []
+    for count in (50, 100, 200, 400):  # the first imports what is needed
+        table = np.zeros((4, 8), np.float32)
+        tables = {f"m{row}.embeddings.position_embeddings.weight": table for row in range(count)}
+        save_file(tables, tmp_path / f"{count}.safetensors")
+        lines = 0
+
+        def count_lines(frame: Any, event: str, value: Any) -> Any:
+            nonlocal lines
+            lines += event == "line"
+            return count_lines
+
+        before = sys.gettrace()
+        sys.settrace(count_lines)
+        try:
+            found = hpe.extract(str(tmp_path / f"{count}.safetensors"))
+        finally:
+            sys.settrace(before)
+        assert len(found.tables) == count
+        costs.append(lines)
+    assert costs[3] - costs[2] < 2.2 * (costs[2] - costs[1]), costs

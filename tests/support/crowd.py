@@ -1,4 +1,7 @@
-"""Many visitors of a running app at once, each from an address of its own: what they asked, and how long it took."""
+"""Many visitors of a running app, each from an address of its own: what they asked, and how long it took.
+
+They arrive one after the other within a sixth of the time, at most ten seconds, and stay to its end.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,10 @@ QUESTIONS: dict[str, tuple[int, Callable[[random.Random], list[Any]]]] = {
 """How often each kind is asked, and with what."""
 
 
+LEAST = 3
+"""Questions that everybody asks, however slow the machine."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What came back for a question: after how many seconds, and what was said instead of a result."""
@@ -40,12 +47,12 @@ class Answer:
 
 
 def visit(url: str, number: int, until: float, pause: tuple[float, float]) -> list[Answer]:
-    """Open the page, and ask one question after the other, with a pause in between."""
+    """Open the page, and ask one question after the other, ``LEAST`` or more, with a pause in between."""
     pick, found = random.Random(number), []
     page = Visitor(url, f"9.9.{number // 250}.{number % 250 + 1}")
     endpoints = {one["api_name"]: one for one in page.dependencies}
     kinds, weights = list(QUESTIONS), [weight for weight, _ in QUESTIONS.values()]
-    while time.monotonic() < until:
+    while time.monotonic() < until or len(found) < LEAST:
         (kind,) = pick.choices(kinds, weights)
         bound, began = endpoints["search" if kind == "regex" else kind], time.monotonic()
         try:
@@ -62,7 +69,9 @@ def visit(url: str, number: int, until: float, pause: tuple[float, float]) -> li
 
 def crowd(url: str, *, visitors: int, seconds: float, pause: tuple[float, float] = (1.0, 3.0)) -> Sequence[Answer]:
     """Let so many visit at once for so long; return all answers."""
-    until = time.monotonic() + seconds
+    until, visits = time.monotonic() + seconds, []
     with ThreadPoolExecutor(visitors) as threads:
-        visits = [threads.submit(visit, url, number, until, pause) for number in range(visitors)]
+        for number in range(visitors):
+            visits.append(threads.submit(visit, url, number, until, pause))
+            time.sleep(min(10.0, seconds / 6) / visitors)
         return [answer for one in visits for answer in one.result()]
