@@ -13,7 +13,7 @@ import gradio as gr
 from .. import limits
 from ..components.files import kept_file
 from ..jobs import children
-from ..jobs.queue import Visitor
+from ..jobs.visitor import Visitor
 from ..session.state import Session
 from .comparison import comparison_key, maps_key, of_part, part_of
 

@@ -20,7 +20,7 @@ from ..components.events import QUIET
 from ..components.recipe import COPY_JS, folded_code
 from ..jobs import checking, children
 from ..jobs.children import JobError
-from ..jobs.queue import Visitor
+from ..jobs.visitor import Visitor
 from ..limits import CHECKED_AT_ONCE
 from ..recipes.check_snippets import checks
 from ..session.background_jobs import BackgroundJob

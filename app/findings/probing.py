@@ -17,7 +17,7 @@ from hfposemb.numbers import number, percent
 from ..components.events import QUIET
 from ..components.recipe import COPY_JS, folded_code
 from ..jobs import children
-from ..jobs.queue import Visitor
+from ..jobs.visitor import Visitor
 from ..recipes import position_snippets
 from ..session.opened import Opened
 from ..session.shown_positions import of_part, tables_of

@@ -28,7 +28,7 @@ from .. import limits
 from ..components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ..jobs import children, measuring
 from ..jobs.first_pictures import is_draft
-from ..jobs.queue import Visitor
+from ..jobs.visitor import Visitor
 from ..recipes import token_snippets
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened

@@ -19,8 +19,8 @@ from hfposemb.transfers import Progress, watching
 
 from ..failures import BugError
 from .lent import lent
-from .queue import Visitor
 from .turns import Turns, asker
+from .visitor import Visitor
 
 if TYPE_CHECKING:
     from hfposemb.checkpoints.hub_access import Visitor as HubVisitor

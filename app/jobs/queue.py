@@ -10,19 +10,15 @@ want the same count as one. When a visitor leaves or cancels, the child is kille
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hfposemb.errors import CancelledError, HfposembError
+from hfposemb.errors import CancelledError
 
 from ..limits import MOST_OF_ONE, MOST_WAITING
 from .children import Job
-
-if TYPE_CHECKING:
-    import gradio as gr
+from .visitor import BusyError, Visitor
 
 WAIT = 1.0
 """Seconds between polls of a place, which also detect that a page has gone away."""
@@ -30,45 +26,6 @@ WAIT = 1.0
 BUSY = "the queue is full; try again in a minute, or use PCA for a map"
 TWICE = "another page of yours is computing something; try again when it is done, or close that page"
 ENOUGH = f"you already have {MOST_OF_ONE} computations running or waiting; wait for one to finish, or cancel one"
-
-
-class BusyError(HfposembError):
-    """The queue cannot accept the work at present."""
-
-
-@dataclass(frozen=True)
-class Visitor:
-    """A visitor: the ``session`` of the page, and the client ``address``, empty if unknown."""
-
-    session: str
-    address: str = ""
-
-    @classmethod
-    def of(cls, request: gr.Request, *, public: bool) -> Visitor:
-        """Identify the visitor. The address is used in public mode only: all local pages share one."""
-        session = request.session_hash or ""
-        if not public:
-            return cls(session)
-        sent = request.headers.get("x-forwarded-for") or ""
-        peer = request.client.host if request.client else ""
-        return cls(session, known_address(sent.split(","), peer))
-
-
-def known_address(forwarded: Sequence[str], peer: str) -> str:
-    """Return the right-most globally routable address, or an empty string.
-
-    Use the right-most address: clients cannot spoof what the proxy appends, provided that it appends a public address.
-    Behind proxies that report none, every page counts as its own visitor. IPv6 addresses are reduced to their /64
-    prefix, which belongs to one subscriber.
-    """
-    for text in (*reversed(forwarded), peer):
-        try:
-            address = ipaddress.ip_address(text.strip())
-        except ValueError:
-            continue
-        if address.is_global:
-            return str(ipaddress.ip_network((address, 64), strict=False) if address.version == 6 else address)
-    return ""
 
 
 class Ticket:

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from ..limits import MOST_RUNNING
-from .queue import BusyError, Visitor
+from .visitor import BusyError, Visitor
 
 T = TypeVar("T")
 

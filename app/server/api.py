@@ -35,8 +35,8 @@ from ..findings.comparison import comparison_key
 from ..findings.file_checks import check_key
 from ..findings.token_map import quality_of
 from ..jobs import checking, children
-from ..jobs.queue import Visitor
 from ..jobs.turns import TURNS, asker
+from ..jobs.visitor import Visitor
 from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name

@@ -35,8 +35,8 @@ from hfposemb.lazy_attributes import lazy_attribute
 from hfposemb.text import one_line
 
 from ..failures import is_bug, said_of
-from ..jobs.queue import Visitor
 from ..jobs.turns import ASKER
+from ..jobs.visitor import Visitor
 from .mcp_answers import text_of
 from .mcp_schemas import output_schema
 from .mcp_tools import PREFIX, Tool, Tools

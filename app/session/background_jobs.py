@@ -23,7 +23,8 @@ from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
 from ..jobs import children
 from ..jobs.fetching import on_behalf, table_of
-from ..jobs.queue import LINE, WAIT, Ticket, Visitor, in_line
+from ..jobs.queue import LINE, WAIT, Ticket, in_line
+from ..jobs.visitor import Visitor
 from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .accounts import visit
 from .library import Library

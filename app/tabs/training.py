@@ -36,7 +36,7 @@ from ..findings.training_run import (
     runs_of,
 )
 from ..jobs import children
-from ..jobs.queue import Visitor
+from ..jobs.visitor import Visitor
 from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob

@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
-from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.jobs.queue import LINE
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.kept import Kept, size_of
 from hfposemb.app.session.library import Library

@@ -30,7 +30,8 @@ from hfposemb.app.findings.comparison import (
     why_not,
 )
 from hfposemb.app.jobs import children
-from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.jobs.queue import LINE
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import compare

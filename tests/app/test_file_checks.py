@@ -13,7 +13,7 @@ import pytest
 from hfposemb.app.findings import file_checks
 from hfposemb.app.findings.file_checks import QUESTION, check_key, checked, counted, has_files, heading, known, page
 from hfposemb.app.jobs.checking import check as check_in_child
-from hfposemb.app.jobs.queue import Visitor
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 

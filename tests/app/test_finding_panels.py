@@ -14,7 +14,7 @@ from app.findings import properties as requirement_app
 from app.findings import undertrained as odd_app
 from app.findings.properties import requirement_panel
 from app.findings.undertrained import odd_panels
-from app.jobs.queue import Visitor
+from app.jobs.visitor import Visitor
 from app.session.opened import Opened
 from hfposemb.analysis.encoding_properties import encoding_requirements
 from hfposemb.analysis.undertrained import undertrained_tokens

@@ -25,7 +25,7 @@ from hfposemb.app.findings import (
 from hfposemb.app.findings.chosen_word import Word, of_table
 from hfposemb.app.findings.token_selection import Selection
 from hfposemb.app.findings.undertrained import odd_panels
-from hfposemb.app.jobs.queue import Visitor
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens

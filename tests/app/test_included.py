@@ -8,7 +8,8 @@ import gradio as gr
 import pytest
 from hfposemb.app.findings import token_map
 from hfposemb.app.findings.chosen_word import Word
-from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.jobs.queue import LINE
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.shown_positions import View
 from hfposemb.app.session.source_names import PRESETS, choice

@@ -21,7 +21,8 @@ import psutil
 import pytest
 from hfposemb.app.failures import BugError
 from hfposemb.app.jobs import children, queue
-from hfposemb.app.jobs.queue import BusyError, Line, Visitor, in_line, known_address
+from hfposemb.app.jobs.queue import Line, in_line
+from hfposemb.app.jobs.visitor import BusyError, Visitor, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session

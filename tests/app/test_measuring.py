@@ -16,7 +16,8 @@ from hfposemb.app import limits
 from hfposemb.app.findings import chosen_word, token_map, token_neighbours
 from hfposemb.app.jobs import fetching, first_pictures
 from hfposemb.app.jobs.children import Progress
-from hfposemb.app.jobs.queue import LINE, Visitor
+from hfposemb.app.jobs.queue import LINE
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session import background_jobs, kept, library
 from hfposemb.app.session.state import Session
 

@@ -29,7 +29,7 @@ from hfposemb.app.findings.training_run import (
 )
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.children import Training
-from hfposemb.app.jobs.queue import Visitor
+from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.limits import PUBLIC_CHECKPOINTS
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session

@@ -7,8 +7,8 @@ import threading
 from typing import Any
 
 import pytest
-from hfposemb.app.jobs.queue import BusyError, Visitor
 from hfposemb.app.jobs.turns import MOST_ASKED, MOST_OF_ADDRESS, Turns
+from hfposemb.app.jobs.visitor import BusyError, Visitor
 
 SAME = [Visitor(f"page {number}", "9.9.9.9") for number in range(9)]
 MANY, FEW, OTHER = Visitor("many"), Visitor("few"), Visitor("other", "8.8.8.8")
