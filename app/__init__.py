@@ -488,7 +488,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
-    from .components.files import kept_files
+    from .components.files import kept_files, served_folders
     from .server.event_streams import EventStreams
     from .server.failed_requests import FailedRequests
     from .server.ownership import Owned
@@ -496,7 +496,6 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
     from .server.static_delivery import StaticDelivery
-    from .server.temporary_folder import served_folders
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")

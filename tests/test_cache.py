@@ -647,7 +647,7 @@ ELSEWHERE = {
     "hfposemb/checkpoints/hub.py": "a temporary folder of this process",
     "hfposemb/checkpoints/pickled.py": "a temporary folder of this process",
     "hfposemb/cli/space_upload.py": "a temporary folder of this process",
-    "app/components/plot.py": "a temporary folder of this process",
+    "app/components/files.py": "a temporary folder of this process",
     "hfposemb/checkpoints/pickle_child.py": "a pipe",
     "hfposemb/models/given_labels.py": "a temporary folder of this process",
 }

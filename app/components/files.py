@@ -159,6 +159,11 @@ def kept_file(content: bytes, name: str) -> str:
     return str(put(content, name)["path"])
 
 
+def served_folders() -> tuple[str, ...]:
+    """Return the folders of all files that pages are given: Gradio's and that of the shared ones."""
+    return str(Path(get_upload_folder()).resolve()), str(shared().folder)
+
+
 def kept_files() -> Mapping[str, bytes | None]:
     """Return the paths at which the scripts and the style sheet of all rows are served.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hfposemb.comparison.quantisation import QuantisationDamage
 
     from ..jobs.children import Progress
-    from ..jobs.queue import Visitor
+    from ..jobs.visitor import Visitor
     from ..session.opened import Opened
     from ..session.state import Session
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hfposemb.comparison.token_against_head import HeadComparison, HeadMeasure
 
     from ..jobs.children import Progress
-    from ..jobs.queue import Visitor
+    from ..jobs.visitor import Visitor
     from ..session.state import Session
 
 LISTED = 8

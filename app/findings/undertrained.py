@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..components.recipe import Recipe
     from ..jobs.children import Progress
-    from ..jobs.queue import Visitor
+    from ..jobs.visitor import Visitor
 
 LISTED = 8
 LOOK = "Look for odd tokens"

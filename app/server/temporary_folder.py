@@ -21,11 +21,3 @@ def own_folder() -> None:
     folder = tempfile.mkdtemp(prefix="hfposemb-gradio-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ[VARIABLE] = str(Path(folder).resolve())  # resolved, because Gradio compares resolved paths
-
-
-def served_folders() -> tuple[str, ...]:
-    """Return the folders of the files that pages are given: Gradio's and the app's own."""
-    from ..components.files import shared
-
-    gradios = os.environ.get(VARIABLE) or os.path.join(tempfile.gettempdir(), "gradio")  # Gradio's default
-    return str(Path(gradios).resolve()), str(shared().folder)

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 from ..checkpoints.adapted import Adapted
 from ..checkpoints.adapter_changes import changes_of
+from ..checkpoints.hub_access import Access
 from ..checkpoints.peft_adapters import adapter_of, may_be_adapter
 from ..checkpoints.vocabulary import has_vocabulary
-from ..errors import CheckpointError, InputError
+from ..errors import CheckpointError, InputError, SourceError
+from ..tables.source_parser import parse_source
+from ..tables.sources import HubSource, LocalSource, SampleSource, Source
 from ..text import display
 from .opened_model import Opened
+from .opening import open_here, open_repository
 
 
 def stated_base(adapter: Opened) -> str:
@@ -21,6 +25,32 @@ def stated_base(adapter: Opened) -> str:
         raise InputError(f"{adapter.name} does not name its base model; give its name: --base SOURCE, or base=SOURCE")
     revision = config.get("revision")
     return f"{stated}@{revision}" if isinstance(revision, str) and revision and "@" not in stated else stated
+
+
+def named_base(adapter: Opened, source: HubSource | LocalSource) -> Source:
+    """Return the base model that an adapter's configuration names; a file of the Hub names none on this machine."""
+    stated = stated_base(adapter)
+    advice = "give its name: --base SOURCE, or base=SOURCE"
+    try:
+        named = parse_source(stated)
+    except SourceError:
+        raise InputError(f"{adapter.name} calls its base model {display(stated, width=60)}; {advice}") from None
+    if isinstance(named, LocalSource) and isinstance(source, HubSource):
+        where = f"{display(stated, width=60)}, a path on the machine where it was trained"
+        raise InputError(f"{adapter.name} calls its base model {where}; {advice}")
+    return named
+
+
+def open_base(base: Source, access: Access) -> Opened:
+    """Open the base model of an adapter. Raises ``SourceError``, or ``InputError`` if it is no model."""
+    if isinstance(base, HubSource | LocalSource) and (base.tables or base.base):
+        raise InputError(f"{str(base)[:80]!r} has options; give the name of the base model alone")
+    match base:
+        case HubSource():
+            return open_repository(base, access)[0]
+        case LocalSource() | SampleSource(step=None):
+            return open_here(base, access)
+    raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
 
 
 def apply_adapter(adapter: Opened, base: Opened) -> Opened:

@@ -22,7 +22,6 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
-from ..text import display
 from . import row_checks
 from .families import is_known, likely_tables, parts_fed, row_offset
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
@@ -216,10 +215,10 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     """Return the embeddings of an opened source, on its base model if it is an adapter and one is named."""
     base = given.base or source.base
     if base:
-        from .applied_adapters import apply_adapter
+        from .applied_adapters import apply_adapter, named_base, open_base
 
-        named = _stated_base(opened, source) if base is True else base
-        opened = apply_adapter(opened, _open_base(named, access))
+        named = named_base(opened, source) if base is True else base
+        opened = apply_adapter(opened, open_base(named, access))
     return _from_files(given.applied(opened, source.tables), empty=given.empty)
 
 
@@ -234,39 +233,14 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
         SourceError: If it cannot be opened.
         InputError: If it names no base model.
     """
+    from .applied_adapters import named_base
+
     named, access = source_of(adapter), Access(likely=likely_tables)
     if isinstance(named, HubSource):
-        return str(_stated_base(open_repository(_at(named, revision), access)[0], named))
+        return str(named_base(open_repository(_at(named, revision), access)[0], named))
     if not isinstance(named, LocalSource):
         raise InputError(f"{str(adapter)[:80]!r} is not an adapter")
-    return str(_stated_base(open_here(named, access), named))
-
-
-def _stated_base(adapter: Opened, source: HubSource | LocalSource) -> Source:
-    """Return the base model that an adapter's configuration names; a file of the Hub names none on this machine."""
-    from .applied_adapters import stated_base
-
-    stated = stated_base(adapter)
-    advice = "give its name: --base SOURCE, or base=SOURCE"
-    try:
-        named = parse_source(stated)
-    except SourceError:
-        raise InputError(f"{adapter.name} calls its base model {display(stated, width=60)}; {advice}") from None
-    if isinstance(named, LocalSource) and isinstance(source, HubSource):
-        where = f"{display(stated, width=60)}, a path on the machine where it was trained"
-        raise InputError(f"{adapter.name} calls its base model {where}; {advice}")
-    return named
-
-
-def _open_base(base: Source, access: Access) -> Opened:
-    if isinstance(base, HubSource | LocalSource) and (base.tables or base.base):
-        raise InputError(f"{str(base)[:80]!r} has options; give the name of the base model alone")
-    match base:
-        case HubSource():
-            return open_repository(base, access)[0]
-        case LocalSource() | SampleSource(step=None):
-            return open_here(base, access)
-    raise InputError(f"{str(base)[:80]!r} is not a model; give the base model that the adapter was made for")
+    return str(named_base(open_here(named, access), named))
 
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:

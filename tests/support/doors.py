@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import random
-import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,9 +29,9 @@ KEYS = ("base", "BASE", "token", "tensor", "path", "revision", "base_model", "ba
 
 def paths(home: Path) -> list[str]:
     """Return paths to what is in a folder and to what is not, absolute, relative, by home folders and by addresses."""
-    own, absent = str(home / "canary"), str(home / "canary-absent")
-    plain = (own, absent, f"{own}/config.json", "./canary", "./canary-absent", "../canary", "canary/..", ".", "..", "/")
-    homes = ("~", "~/canary", "~root/canary", "~canary-nobody/canary", "~+", "/proc/self/environ", "/proc/self/cwd")
+    own, absent = str(home / "canary"), str(home / "canarx")
+    plain = (own, absent, f"{own}/config.json", "./canary", "./canarx", "../canary", "canary/..", ".", "..", "/")
+    homes = ("~", "~/canary", "~root/canary", "~toor/canary", "~+", "/proc/self/environ", "/proc/self/cwd")
     spelt = (f"file:{own}", f"file://{own}", f"\\\\canary\\share{own}", f"C:{own}", f"//{own}", f"/.{own}")
     return [*plain, *homes, *spelt, f"memory:{own}#0123456789ab", "/etc/passwd", "/etc/absent"]
 
@@ -141,7 +140,7 @@ def _main(count: int) -> None:
 
 def _levelled(text: str) -> str:
     """Return a text about a path that exists as it would be about one that does not."""
-    return re.sub(r"canary-(absent|nobody)|root(?=/canary)", "canary", text)
+    return text.replace("canarx", "canary").replace("~toor", "~root")
 
 
 if __name__ == "__main__":

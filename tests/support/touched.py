@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-CANARY = "canary"
+CANARY = "canar"
 """In the name of whatever a stranger must not reach, wherever it lies."""
 CACHES = ("HFPOSEMB_CACHE", "HF_HOME")
 AUDITED = frozenset(("open", "os.listdir", "os.scandir", "glob.glob", "os.chdir", "os.walk", "shutil.copyfile"))
