@@ -98,11 +98,11 @@ def cookie(page: Page) -> dict[str, Any]:
 
 
 def asked(space: Served, endpoint: str, data: list[Any], page: Page | None) -> str:
-    """Return what an endpoint answers a program that has the cookie of a page, or none."""
+    """Return what an endpoint answers a program that has the cookie of a page, or none, without numbers of ports."""
     headers = {} if page is None else {"cookie": f"session={cookie(page)['value']}"}
     with httpx.Client(base_url=f"{space.url}/gradio_api/call/{endpoint}", timeout=180, headers=headers) as client:
         event = client.post("", json={"data": data}).json()["event_id"]
-        return client.get(f"/{event}").text
+        return re.sub(r":\d+/", "/", client.get(f"/{event}").text)
 
 
 @contextmanager
