@@ -18,7 +18,7 @@ from tests.support.serving import serving
 
 from .cost import Row, count
 
-VISITORS = 17
+VISITORS = 18
 MANY, SECONDS, SETTLED = 50, 600.0, 120.0
 """Visitors, for how long they stay, and after how long the memory of the server is to be flat."""
 
