@@ -55,8 +55,9 @@ from .server.reach import on_a_space
 # Disable telemetry before Gradio is imported, whichever module imports it.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-# After every event Gradio summarises the last 10,000 with pandas, for a dashboard that this app does not offer.
-os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "10000")
+# Gradio keeps the last 10,000 events and sums them up with pandas, for a dashboard that this app does not offer.
+os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(2**31))
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

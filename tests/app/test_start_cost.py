@@ -68,8 +68,10 @@ closed_forms.sine_rows = lambda *args, **options: waves.append(args) or sines(*a
 blocks = launch(("sample:bert", "sinusoidal:64x32"), warm=False, quiet=True, prevent_thread_lock=True)
 from gradio_client import Client
 client = Client(blocks.local_url, verbose=False)
-client.predict(source="sample:bert", api_name="/info")
-late = ("matplotlib.pyplot", "scipy", "sklearn", "torch", "transformers")
+blocks._queue.events_recorded = 10**6  # after ever so many events nothing is summed up, either
+for _ in range(3):  # what follows an answer is done before the next but one
+    client.predict(source="sample:bert", api_name="/info")
+late = ("matplotlib.pyplot", "pandas", "scipy", "sklearn", "torch", "transformers")
 print(len(judged), "projections judged, sinusoid computed once or twice:", 1 <= len(waves) <= 2)
 print([name for name in late if name in sys.modules])
 

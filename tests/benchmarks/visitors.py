@@ -1,5 +1,7 @@
 """Fifty visitors of a public app at once: see ``crowd``. Each pauses for 1 to 3 s after an answer.
 
+Then one of them asks for a word beside another client who asks for what is slow, or for what is not there.
+
 The app is a process of its own; the visitors are threads of this one, on the same two cores.
 """
 
@@ -7,14 +9,18 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import psutil
 
 from tests.support.crowd import QUESTIONS, Answer, crowd
-from tests.support.serving import serving
+from tests.support.serving import Served, Visitor, serving
 
 from .cost import Row, count
 
@@ -24,6 +30,9 @@ MANY, SECONDS, SETTLED = 50, 600.0, 120.0
 
 CHEAP, ANY = 2_000, 8_000
 """Milliseconds within which 95 % of the cheap questions, and of all, are to be answered."""
+
+SLOW = "(([a-z]*[aeiou]){6}[a-z]*[xyz]){3}$"
+"""A pattern that an engine which goes back takes seconds for."""
 
 GROWTH = 10
 """Per cent by which the memory may grow after ``SETTLED``."""
@@ -46,6 +55,7 @@ def visitor_rows(*, visitors: int = MANY, seconds: float = SECONDS, settled: flo
         finally:
             over.set()
             watching.join()
+        beside = list(_beside_others(served, least=3 if seconds < SECONDS else 20))
     name = f"{visitors} visitors"
     for kind in QUESTIONS:
         yield _latency(
@@ -62,6 +72,52 @@ def visitor_rows(*, visitors: int = MANY, seconds: float = SECONDS, settled: flo
         VISITORS, f"{name}: memory of the server after {settled:.0f} s and {seconds:.0f} s", grown, GROWTH, unit="%",
         bound=f"{begin:,.0f} MB, then {max(sizes[-30:]):,.0f} MB",
     )  # fmt: skip
+    yield from beside
+
+
+def _beside_others(served: Served, *, least: int) -> Iterator[Row]:
+    """Yield how long a plain search takes while one other client keeps asking for much, ten or forty at a time."""
+    page, other = Visitor(served.url, "9.9.8.1"), [Visitor(served.url, "9.9.8.2") for _ in range(10)]
+    bound = next(one for one in page.dependencies if one["api_name"] == "search")
+
+    def search(asking: Visitor, text: str, *, regex: bool) -> float:
+        began = time.monotonic()
+        asking.run(bound, 0, ["sample:minilm", text, regex, "", 20, 0])
+        return 1e3 * (time.monotonic() - began)
+
+    def unknown(asking: Visitor, number: int) -> None:
+        asking.client.get("/gradio_api/queue/data", params={"session_hash": f"nobody-{number}"})
+
+    alone = float(np.median([search(page, "king", regex=False) for _ in range(least)]))
+    slow = [partial(search, one, SLOW, regex=True) for one in other]
+    nobody = [partial(unknown, one, number) for one in other for number in range(4)]
+    for what, asked in (("ten slow patterns", slow), ("forty streams of unknown sessions", nobody)):
+        with _asked_again(asked):
+            took = max(search(page, "king", regex=False) for _ in range(least))
+        yield count(
+            VISITORS, f"a search beside {what} of one other client, longest", took, CHEAP, unit="ms",
+            bound=f"{alone:,.0f} ms alone",
+        )  # fmt: skip
+    for one in (page, *other):
+        one.close()
+
+
+@contextmanager
+def _asked_again(asked: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Ask for these again and again meanwhile, each by a thread of its own."""
+    over = threading.Event()
+
+    def again(ask: Callable[[], object]) -> None:
+        while not over.is_set():
+            ask()
+
+    with ThreadPoolExecutor(len(asked)) as threads:
+        for ask in asked:
+            threads.submit(again, ask)
+        try:
+            yield
+        finally:
+            over.set()
 
 
 def _latency(name: str, found: Sequence[Answer], most: float, *, dear: bool = False) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import ssl
 import sys
 import sysconfig
 import tempfile
@@ -19,6 +20,8 @@ CACHES = ("HFPOSEMB_CACHE", "HF_HOME")
 AUDITED = frozenset(("open", "os.listdir", "os.scandir", "glob.glob", "os.chdir", "os.walk", "shutil.copyfile"))
 STATED = ("stat", "lstat", "access", "readlink")
 SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/shm", "/usr/share/", "/etc/hosts", "/etc/resolv.conf")
+CERTIFICATES = ssl.get_default_verify_paths()
+SYSTEM += (CERTIFICATES.openssl_cafile, CERTIFICATES.openssl_capath)
 """Beginnings of what libraries read of the system itself, never by a name that somebody gives."""
 SECRET = ("/environ", "/root", "/cwd")
 """Ends of what there is of a process under ``/proc``, and says or holds what others must not see."""
