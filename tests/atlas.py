@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas
 
 import hfposemb as hpe
-from hfposemb.analysis.surrogates import DRAWS
+from hfposemb.analysis.nulls.surrogates import DRAWS
 from hfposemb.surveys.source_lists import in_file
 from hfposemb.surveys.survey_folder import rows_of
 from hfposemb.tables.source_parser import parse_source

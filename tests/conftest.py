@@ -16,7 +16,7 @@ import pytest
 import torch
 import transformers
 
-from hfposemb.checkpoints import pickled
+from hfposemb.checkpoints.pickles import checkpoint as pickled
 from tests.hub import FakeHub
 from tests.support.forking import Parent
 

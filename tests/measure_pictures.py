@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import hfposemb as hpe
-from hfposemb.analysis import geometry, rows, shift_operator
-from hfposemb.analysis.surrogates import SignFlips, finite_rows
+from hfposemb.analysis import geometry, rows
+from hfposemb.analysis.nulls.surrogates import SignFlips, finite_rows
+from hfposemb.analysis.positions import shift_operator
 from hfposemb.comparison.alignment import cka
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
@@ -210,7 +211,7 @@ def _absolute(axes: Any) -> None:
 
 @drawing("relative")
 def _relative(axes: Any) -> None:
-    from hfposemb.analysis.probes import relative_probe
+    from hfposemb.analysis.positions.probes import relative_probe
 
     for place, (_, source, colour) in enumerate(each()):
         plain, standardised = (

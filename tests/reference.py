@@ -19,15 +19,15 @@ from tests.gallery import gallery
 DOCS = Path(__file__).parent.parent / "docs"
 
 CHAPTERS = {
-    "Reading": ("tables.table", "tables.encodings", "tables.rotary", "tables.inputs", "models.verification"),
+    "Reading": ("tables.table", "tables.encodings", "tables.rotary", "tables.inputs", "models.verification.verifying"),
     "Seeing": (
-        "analysis.projection",
-        "analysis.similarity_matrix",
-        "analysis.nearest_rows",
-        "analysis.row_pairs",
-        "analysis.anisotropy",
-        "analysis.projection_quality",
-        "analysis.map_regions",
+        "analysis.projection.projecting",
+        "analysis.similarity.similarity_matrix",
+        "analysis.similarity.nearest_rows",
+        "analysis.similarity.row_pairs",
+        "analysis.similarity.anisotropy",
+        "analysis.projection.quality",
+        "analysis.projection.map_regions",
         "figures.named_figures",
         "figures.position_figures",
         "figures.matrix_figures",
@@ -39,15 +39,15 @@ CHAPTERS = {
     "Positions": (
         "analysis.rows",
         "analysis.geometry",
-        "analysis.patches",
-        "analysis.shift_operator",
-        "analysis.shift_curves",
-        "analysis.probes",
-        "analysis.resolution",
-        "analysis.encoding_properties",
-        "analysis.surrogates",
+        "analysis.positions.patches",
+        "analysis.positions.shift_operator",
+        "analysis.positions.shift_curves",
+        "analysis.positions.probes",
+        "analysis.positions.resolution",
+        "analysis.positions.encoding_properties",
+        "analysis.nulls.surrogates",
     ),
-    "Words": ("tables.output_head", "tables.token_marks", "analysis.undertrained", "analysis.new_rows"),
+    "Words": ("tables.output_head", "tables.token_marks", "analysis.tokens.undertrained", "analysis.tokens.new_rows"),
     "Words and positions": (
         "composition.added_positions",
         "composition.neighbour_retention",
@@ -74,8 +74,8 @@ CHAPTERS = {
         "checks.catalogue",
         "checks.report_formats",
         "checks.rope_report",
-        "models.rotary_parts",
-        "analysis.base_bound",
+        "models.positions.rotary_parts",
+        "analysis.positions.base_bound",
     ),
     "Many sources": (
         "surveys.source_figures",
@@ -143,7 +143,8 @@ def api() -> str:
     parts = [
         "# API\n",
         "`import hfposemb as hpe` gives the names below; everything else is imported from its module, as in\n"
-        "`from hfposemb.analysis.probes import absolute_probe`. Names that no page lists may change without notice.\n",
+        "`from hfposemb.analysis.positions.probes import absolute_probe`. Names that no page lists may change without\n"
+        "notice.\n",
         "Written by `python -m tests.reference`. On the site, the links lead to a page for each module, with its\n"
         "signatures, arguments and examples; in the repository, to its source.\n",
         "## Names of `hpe`\n",

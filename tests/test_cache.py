@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 import hfposemb as hpe
-from hfposemb.analysis.cached_results import cached_projection
-from hfposemb.analysis.projection import Projection, UMAPParameters, project
-from hfposemb.analysis.projection_quality import PointTrust, point_trust
+from hfposemb.analysis.projection.cached_results import cached_projection
+from hfposemb.analysis.projection.projecting import Projection, UMAPParameters, project
+from hfposemb.analysis.projection.quality import PointTrust, point_trust
 from hfposemb.cache import KINDS, STALE_SECONDS, Cache, Key
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
@@ -643,12 +643,12 @@ DIRECT = re.compile(r"\.write_(text|bytes)\(|open\([^()]*\"[wax]b?\"|\.(savez?|t
 ELSEWHERE = {
     "hfposemb/files.py": "complete_file itself",
     "hfposemb/reports/export.py": "members of an archive that complete_file writes",
-    "hfposemb/analysis/cached_results.py": "memory, which the cache then writes",
-    "hfposemb/checkpoints/hub.py": "a temporary folder of this process",
-    "hfposemb/checkpoints/pickled.py": "a temporary folder of this process",
+    "hfposemb/analysis/projection/cached_results.py": "memory, which the cache then writes",
+    "hfposemb/checkpoints/hub/repository.py": "a temporary folder of this process",
+    "hfposemb/checkpoints/pickles/checkpoint.py": "a temporary folder of this process",
     "hfposemb/cli/space_upload.py": "a temporary folder of this process",
     "app/components/files.py": "a temporary folder of this process",
-    "hfposemb/checkpoints/pickle_child.py": "a pipe",
+    "hfposemb/checkpoints/pickles/child.py": "a pipe",
     "hfposemb/models/given_labels.py": "a temporary folder of this process",
 }
 """Modules that open files for writing, with what they write."""
@@ -745,7 +745,9 @@ def test_other_parameters_are_computed(cache: Cache) -> None:
 
 def test_other_versions_are_computed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     for release in ("1.0", "2.0"):
-        monkeypatch.setattr("hfposemb.analysis.cached_results.version", lambda name, release=release: release)
+        monkeypatch.setattr(
+            "hfposemb.analysis.projection.cached_results.version", lambda name, release=release: release
+        )
         cached_projection(cache, Counted().table, method="pca", dims=2, seed=0)
     assert len(files(cache)) == 2
 
@@ -753,7 +755,7 @@ def test_other_versions_are_computed(cache: Cache, monkeypatch: pytest.MonkeyPat
 def test_trust_is_measured_when_it_is_read_and_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     counted, measured = Counted(), []
     monkeypatch.setattr(
-        "hfposemb.analysis.projection.point_trust",
+        "hfposemb.analysis.projection.projecting.point_trust",
         lambda *given, **named: measured.append(given) or point_trust(*given, **named),
     )
     found = cached_projection(cache, counted.table, method="pca", dims=2, seed=0)

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.nearest_rows import all_neighbours
-from hfposemb.analysis.projection_quality import measure
-from hfposemb.checkpoints.decoded import Decoded
-from hfposemb.checkpoints.safetensors import Checkpoint
+from hfposemb.analysis.projection.quality import measure
+from hfposemb.analysis.similarity.nearest_rows import all_neighbours
+from hfposemb.checkpoints.quantised.decoded import Decoded
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
 from hfposemb.models.extraction import sample_steps

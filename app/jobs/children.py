@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hfposemb.analysis.probes import Probe
-    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.positions.probes import Probe
+    from hfposemb.analysis.projection.projecting import Projection
     from hfposemb.comparison.aligned_maps import AlignedMaps
     from hfposemb.comparison.results import Comparison
     from hfposemb.surveys.training_run import Role, Trajectory
@@ -347,7 +347,7 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
 
     The quality of a large one is not measured here, since the picture would have to wait for it.
     """
-    from hfposemb.analysis.cached_results import cached_projection
+    from hfposemb.analysis.projection.cached_results import cached_projection
 
     from .fetching import cache_of_results, extract, table_of
     from .first_pictures import draft_of, quickly_measured
@@ -365,7 +365,7 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
 
 def warm() -> None:
     """Compile UMAP, in the child, at the lowest priority."""
-    from hfposemb.analysis.compiled_umap import warm_umap
+    from hfposemb.analysis.projection.compiled_umap import warm_umap
 
     with suppress(AttributeError, OSError):
         os.nice(19)
@@ -374,8 +374,8 @@ def warm() -> None:
 
 def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
     """Probe a source's positions and noise of the same size, in the child; return both errors by probe name."""
-    from hfposemb.analysis.probes import noise_like
-    from hfposemb.analysis.probes import position_probes as run
+    from hfposemb.analysis.positions.probes import noise_like
+    from hfposemb.analysis.positions.probes import position_probes as run
 
     from .fetching import extract
 

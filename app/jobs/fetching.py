@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
-from hfposemb.checkpoints.hub_access import STRANGER
+from hfposemb.checkpoints.access import STRANGER
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceError
 from hfposemb.transfers import Progress, watching
@@ -23,7 +23,7 @@ from .turns import Turns, asker
 from .visitor import Visitor
 
 if TYPE_CHECKING:
-    from hfposemb.checkpoints.hub_access import Visitor as HubVisitor
+    from hfposemb.checkpoints.access import Visitor as HubVisitor
     from hfposemb.tables.embeddings import Embeddings
     from hfposemb.tables.table import EmbeddingTable
 

@@ -11,29 +11,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection.projecting import Projection
     from hfposemb.analysis.row_values import Progress
     from hfposemb.tables.table import EmbeddingTable
 
 
 def unmeasured(found: Projection) -> Projection:
     """Return a projection whose quality is not measured, and which does not keep the table in memory."""
-    from hfposemb.analysis.projection_quality import NOT_MEASURED
+    from hfposemb.analysis.projection.quality import NOT_MEASURED
 
     return replace(found, trust=None, quality=NOT_MEASURED)
 
 
 def first_picture(table: EmbeddingTable, dims: int, progress: Progress | None = None) -> Projection:
     """Return the PCA of a table, unmeasured."""
-    from hfposemb.analysis.projection import project
+    from hfposemb.analysis.projection.projecting import project
 
     return unmeasured(project(table, method="pca", dims=dims, progress=progress))
 
 
 def quickly_measured(found: Projection, table: EmbeddingTable) -> Projection:
     """Return a projection measured if that takes hundredths of a second, else unmeasured; neither keeps the table."""
-    from hfposemb.analysis.projection import trust_of
-    from hfposemb.analysis.projection_quality import SAMPLE
+    from hfposemb.analysis.projection.projecting import trust_of
+    from hfposemb.analysis.projection.quality import SAMPLE
 
     if SAMPLE * table.shape[0] * table.shape[1] > limits.TRUST_FLOPS:
         return unmeasured(found)
@@ -54,8 +54,8 @@ def draft_of(table: EmbeddingTable, rows: NDArray[np.int64], points: NDArray[np.
         rows: Rows that have a point [m].
         points: Coordinates [m, dims].
     """
-    from hfposemb.analysis.projection import Projection, UMAPParameters
-    from hfposemb.analysis.projection_quality import NOT_MEASURED
+    from hfposemb.analysis.projection.projecting import Projection, UMAPParameters
+    from hfposemb.analysis.projection.quality import NOT_MEASURED
 
     return Projection(
         coordinates=points,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hfposemb.analysis.projection import Projection
-    from hfposemb.analysis.projection_quality import PointTrust
-    from hfposemb.analysis.undertrained import UndertrainedTokens
+    from hfposemb.analysis.projection.projecting import Projection
+    from hfposemb.analysis.projection.quality import PointTrust
+    from hfposemb.analysis.tokens.undertrained import UndertrainedTokens
     from hfposemb.comparison.quantisation import QuantisationDamage
     from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
@@ -60,7 +60,7 @@ class DrawnRows:
 
 def trust(source: str, role: str, drawn: DrawnRows, points: int, report: Report, *, public: bool = False) -> PointTrust:
     """Measure the quality of a projection at some of its points."""
-    from hfposemb.analysis.projection_quality import point_trust
+    from hfposemb.analysis.projection.quality import point_trust
 
     table = _table(source, role, report, public=public)
     progress = _rest(report, f"comparing the neighbours of {min(points, len(drawn.rows)):,} points")
@@ -91,7 +91,7 @@ def quantised(sources: Sequence[str], count: int, report: Report, *, public: boo
 
 def odd(source: str, count: int, report: Report, *, public: bool = False) -> UndertrainedTokens:
     """Search a source for odd tokens."""
-    from hfposemb.analysis.undertrained import undertrained_tokens
+    from hfposemb.analysis.tokens.undertrained import undertrained_tokens
 
     from .fetching import extract
 

@@ -18,8 +18,8 @@ from uuid import uuid4
 import gradio as gr
 from gradio.events import api as gradio_api
 
-from hfposemb.analysis.nearest_rows import neighbours as nearest
-from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis.similarity.nearest_rows import neighbours as nearest
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.models.summary import describe
 from hfposemb.reports.json_schema import document
@@ -30,10 +30,10 @@ from hfposemb.text import one_line, written
 
 from .. import limits
 from ..failures import said_of
-from ..findings import token_search
-from ..findings.comparison import comparison_key
-from ..findings.file_checks import check_key
-from ..findings.token_map import quality_of
+from ..findings.compare.comparison import comparison_key
+from ..findings.start.file_checks import check_key
+from ..findings.tokens import token_search
+from ..findings.tokens.token_map import quality_of
 from ..jobs import checking, children
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor

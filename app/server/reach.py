@@ -222,7 +222,7 @@ def open_browser(url: str) -> None:
 
 def check_sources(sources: Sequence[str], *, public: bool) -> None:
     """Raise ``HfposembError`` for a source with an invalid name, a missing path, or a path in public mode."""
-    from hfposemb.checkpoints.hub_access import Access, local_path
+    from hfposemb.checkpoints.access import Access, local_path
     from hfposemb.tables.source_parser import parse_source
     from hfposemb.tables.sources import LocalSource, with_bases
     from hfposemb.text import display

@@ -25,7 +25,7 @@ import gradio as gr
 from gradio.blocks_events import BlocksMeta
 from gradio.context import LocalContext
 
-from hfposemb.checkpoints.hub_access import Visitor
+from hfposemb.checkpoints.access import Visitor
 from hfposemb.errors import RefusedError, SourceError
 
 from ..components.files import OwnStore, files_of, own_folders, removed_at_exit

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.checkpoints.hub_access import Access, local_path
+from hfposemb.checkpoints.access import Access, local_path
 from hfposemb.errors import SourceError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import LocalSource

@@ -31,7 +31,7 @@ from .library import Library
 from .source_names import short_name
 
 if TYPE_CHECKING:
-    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection.projecting import Projection
 
 Work = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress, None]]
 """Does the work requested by a part of a visitor's page and yields its progress; closing it stops the work."""
@@ -56,8 +56,8 @@ def umap_of(library: Library, table: EmbeddingTable, dims: int) -> Projection | 
 
 
 def _as_projection(stored: StoredMap, table: EmbeddingTable, dims: int) -> Projection:
-    from hfposemb.analysis.projection import Projection
-    from hfposemb.analysis.projection_quality import NEIGHBOURS, PointTrust
+    from hfposemb.analysis.projection.projecting import Projection
+    from hfposemb.analysis.projection.quality import NEIGHBOURS, PointTrust
 
     rows, metric = table.shape[0], str(stored.parameters["metric"])
     shares = stored.neighbours_kept, stored.trustworthiness, stored.continuity

@@ -17,7 +17,7 @@ from typing import TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from hfposemb.checkpoints.hub_access import STRANGER, Access, Visitor, local_path
+from hfposemb.checkpoints.access import STRANGER, Access, Visitor, local_path
 from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 from hfposemb.errors import (
     CancelledError,

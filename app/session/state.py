@@ -32,7 +32,7 @@ from .opened import WAITING, Opened, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
 if TYPE_CHECKING:
-    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection.projecting import Projection
 
 
 Draw = Callable[..., Any]

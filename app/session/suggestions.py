@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import gradio as gr
 
 from hfposemb.checkpoints.deadline import Deadline
-from hfposemb.checkpoints.http import Wire
+from hfposemb.checkpoints.hub.http import Wire
 from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET

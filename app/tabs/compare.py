@@ -19,7 +19,7 @@ from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
-from ..findings.comparison import (
+from ..findings.compare.comparison import (
     BONE,
     POSITIONS,
     ROLES,
@@ -37,8 +37,8 @@ from ..findings.comparison import (
     part_of,
     parts_of,
 )
-from ..findings.comparison_jobs import ComparisonJobs
-from ..findings.quantisation import quantisation_fold
+from ..findings.compare.comparison_jobs import ComparisonJobs
+from ..findings.compare.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened

@@ -17,15 +17,15 @@ from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
-from ..findings import probing, shifts
-from ..findings.image_patches import patches, pick
-from ..findings.logits import distance_panel
-from ..findings.position_clouds import clouds
-from ..findings.position_lines import lines, spectra
-from ..findings.position_range import LONGEST, dragged, range_panels
-from ..findings.position_tables import WAVES, images
-from ..findings.properties import requirement_row
-from ..findings.rotary_scaling import scaling_panels
+from ..findings.positions import probing, shifts
+from ..findings.positions.image_patches import patches, pick
+from ..findings.positions.logits import distance_panel
+from ..findings.positions.position_clouds import clouds
+from ..findings.positions.position_lines import lines, spectra
+from ..findings.positions.position_range import LONGEST, dragged, range_panels
+from ..findings.positions.position_tables import WAVES, images
+from ..findings.positions.properties import requirement_row
+from ..findings.positions.rotary_scaling import scaling_panels
 from ..limits import MOST_SOURCES
 from ..session.address import number_up_to, numbers_by_source, text_up_to
 from ..session.background_jobs import BackgroundJob

@@ -13,10 +13,10 @@ from ..components.happened import Happened
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
-from ..findings.file_checks import check_fold
-from ..findings.model_input import SENTENCE, input_panel
-from ..findings.questions import SENTENCE_FOLD, cards, questions
-from ..findings.shapes import facts_of, shape_panels
+from ..findings.start.file_checks import check_fold
+from ..findings.start.model_input import SENTENCE, input_panel
+from ..findings.start.questions import SENTENCE_FOLD, cards, questions
+from ..findings.start.shapes import facts_of, shape_panels
 from ..lessons.card import lesson_list
 from ..limits import LONGEST_SENTENCE
 from ..session.opened import Opened

@@ -32,13 +32,13 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.head_reading import reading_row
-from ..findings.selected_tokens import found_tokens, rows_of
-from ..findings.token_head import head_row
-from ..findings.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
-from ..findings.token_neighbours import find_word, spread_panels, word_panels
-from ..findings.token_search import NOT_SEARCHED, read_search, write_sought
-from ..findings.token_selection import (
+from ..findings.tokens.head_reading import reading_row
+from ..findings.tokens.selected_tokens import found_tokens, rows_of
+from ..findings.tokens.token_head import head_row
+from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
+from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
+from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
+from ..findings.tokens.token_selection import (
     NOTHING,
     Selection,
     outlined,
@@ -47,8 +47,8 @@ from ..findings.token_selection import (
     words_of,
     write_selection,
 )
-from ..findings.undertrained import odd_row
-from ..findings.word_pairs import pair_panels
+from ..findings.tokens.undertrained import odd_row
+from ..findings.tokens.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY, MOST_WORDS
 from ..session.address import of_sources, one_of
 from ..session.background_jobs import BackgroundJob
@@ -56,7 +56,7 @@ from ..session.opened import Opened
 from ..session.state import Session
 
 if TYPE_CHECKING:
-    from hfposemb.analysis.projection import Projection
+    from hfposemb.analysis.projection.projecting import Projection
 
 TITLE = "Tokens"
 NEEDS = ("token",)

@@ -18,14 +18,21 @@ from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
-from ..findings import logits
 from ..findings.chosen_word import which_choices
-from ..findings.model_input import SENTENCE, input_panel
-from ..findings.sentence_words import STRIP_JS, strip
-from ..findings.sum_amplitude import anchor_panel, finding_panel, lists_panel, map_panel, recovery_panel, survival_panel
-from ..findings.sum_clouds import cloud_panel, variance_panel
-from ..findings.sum_view import CALLED, FIRST_ANCHORS, Asked, View, source_of, view_of
-from ..findings.word_order import reorder_panel, shuffled
+from ..findings.positions import logits
+from ..findings.start.model_input import SENTENCE, input_panel
+from ..findings.words.sentence_words import STRIP_JS, strip
+from ..findings.words.sum_amplitude import (
+    anchor_panel,
+    finding_panel,
+    lists_panel,
+    map_panel,
+    recovery_panel,
+    survival_panel,
+)
+from ..findings.words.sum_clouds import cloud_panel, variance_panel
+from ..findings.words.sum_view import CALLED, FIRST_ANCHORS, Asked, View, source_of, view_of
+from ..findings.words.word_order import reorder_panel, shuffled
 from ..limits import LONGEST_SENTENCE, MOST_WORDS
 from ..session.address import number_up_to, of_sources, text_up_to
 from ..session.opened import Opened

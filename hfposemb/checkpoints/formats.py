@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from .safetensors import TensorInfo
+from .safetensors.checkpoint import TensorInfo
 
 if TYPE_CHECKING:
     from ..tables.table import Labels
@@ -58,13 +58,13 @@ class FormatCheckpoint(StoredTensors, Protocol):
 
 
 def _open_gguf(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .gguf import open_gguf
+    from .gguf.checkpoint import open_gguf
 
     return open_gguf(file, limits)
 
 
 def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .onnx import open_onnx
+    from .onnx.checkpoint import open_onnx
 
     return open_onnx(file, limits)
 

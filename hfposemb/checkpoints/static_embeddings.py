@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..lazy_attributes import lazy_attribute
 from ..tables.scattered_rows import read_scattered
-from .decoded import Stored
-from .safetensors import TensorInfo
+from .quantised.decoded import Stored
+from .safetensors.checkpoint import TensorInfo
 from .stated_roles import StatedRoles
 from .strict_json import fault, shortened
 

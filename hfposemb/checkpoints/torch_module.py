@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .safetensors import TensorInfo
+from .safetensors.checkpoint import TensorInfo
 
 if TYPE_CHECKING:
     import torch

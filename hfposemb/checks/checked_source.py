@@ -10,22 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.chat_templates import TEMPLATE, TextReader, local_text
-from ..checkpoints.decoded import as_stored, at_hand, decoded
-from ..checkpoints.hub import HubCheckpoint, open_hub
-from ..checkpoints.hub_access import Access, Visitor, local_path
+from ..checkpoints.access import Access, Visitor, local_path
+from ..checkpoints.hub.repository import HubCheckpoint, open_hub
 from ..checkpoints.limits import Limits
-from ..checkpoints.locate import is_index, locate
-from ..checkpoints.safetensors import TensorInfo
+from ..checkpoints.quantised.decoded import as_stored, at_hand, decoded
+from ..checkpoints.safetensors.checkpoint import TensorInfo
+from ..checkpoints.safetensors.file_choice import is_index, locate
+from ..checkpoints.tokenizers.chat_templates import TEMPLATE, TextReader, local_text
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..lazy_attributes import lazy_attribute
-from ..models.config_values import class_of, part_config
+from ..models.architectures.config_values import class_of, part_config
+from ..models.architectures.families import likely_tables
+from ..models.architectures.head_names import is_headed
+from ..models.architectures.table_names import outside_layers
 from ..models.extraction import from_disk, from_repository
-from ..models.families import likely_tables
-from ..models.head_names import is_headed
 from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
-from ..models.table_names import outside_layers
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoints.safetensors import PLAIN
+from ..checkpoints.safetensors.checkpoint import PLAIN
 from ..errors import HfposembError
-from ..models.config_values import class_of
-from ..models.families import is_known
-from ..models.head_names import is_headed
-from ..models.table_names import outside_layers
-from ..models.tied_types import HEADLESS, NEVER_TIED, stated_tie, ties_by_default
+from ..models.architectures.config_values import class_of
+from ..models.architectures.families import is_known
+from ..models.architectures.head_names import is_headed
+from ..models.architectures.table_names import outside_layers
+from ..models.architectures.tied_types import HEADLESS, NEVER_TIED, stated_tie, ties_by_default
 from ..tables.output_head import UNTIED, OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from .catalogue import finding

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import HfposembError
-from ..models.config_values import name_of, vocabularies, whole_number
-from ..models.families import ROTARY_FIELDS, is_known
+from ..models.architectures.config_values import name_of, vocabularies, whole_number
+from ..models.architectures.families import ROTARY_FIELDS, is_known
 from ..tables.closed_forms import sine_rows
 from ..tables.encodings import Absolute
 from ..tables.table import EmbeddingTable

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.base_bound import base_bound, lowest_sum
+from ..analysis.positions.base_bound import base_bound, lowest_sum
 from ..errors import InputError, MissingTableError
-from ..models.rope import rotary_encodings
-from ..models.rotary_parts import PartFrequencies, part_frequencies
+from ..models.positions.rope import rotary_encodings
+from ..models.positions.rotary_parts import PartFrequencies, part_frequencies
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
@@ -287,7 +287,7 @@ def _frequencies(one: Rotary, length: int) -> NDArray[np.float64]:
 
 
 def _scaled(name: str, theta: float, width: int, trained: int, factor: float) -> Rotary:
-    """Return plain positions of a model scaled by a rope type, as the type is defined for ``models.rope``."""
+    """Return plain positions of a model scaled by a rope type, as the type is defined for ``models.positions.rope``."""
     length = trained if name in ("none", "linear", "dynamic") else math.ceil(trained * factor)
     stated: dict[str, Any] = {"rope_type": "default" if name == "none" else name, "factor": factor}
     if name in ("yarn", "llama3"):

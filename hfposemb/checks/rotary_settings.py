@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.base_bound import lowest_sum
+from ..analysis.positions.base_bound import lowest_sum
 from ..errors import HfposembError
-from ..models.config_values import in_gguf, real_number, whole_number
-from ..models.rope import TYPES
+from ..models.architectures.config_values import in_gguf, real_number, whole_number
+from ..models.positions.rope import TYPES
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
 from .catalogue import finding

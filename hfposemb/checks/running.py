@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..checkpoints.hub_access import Access, Visitor, local_path
+from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..errors import HfposembError
 from ..tables.source_parser import source_of

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..checkpoints.limits import DEFAULT_LIMITS
-from ..checkpoints.locate import weight_map
-from ..checkpoints.safetensors import PLAIN, Checkpoint
+from ..checkpoints.safetensors.checkpoint import PLAIN, Checkpoint
+from ..checkpoints.safetensors.file_choice import weight_map
 from ..checkpoints.strict_json import read_json
-from ..models.config_values import in_gguf, name_of, whole_number
+from ..models.architectures.config_values import in_gguf, name_of, whole_number
 from .catalogue import finding
 from .checked_source import CheckedSource, index_of
 from .findings import Finding

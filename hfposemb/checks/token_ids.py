@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..models.config_values import name_of, vocabularies, whole_number
-from ..models.families import is_known
+from ..models.architectures.config_values import name_of, vocabularies, whole_number
+from ..models.architectures.families import is_known
 from .catalogue import finding
 from .checked_source import CheckedSource, as_json, text_field
 from .findings import Finding, Severity

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..checkpoints.chat_templates import chat_template
-from ..checkpoints.vocabulary import Vocabulary, has_vocabulary, read_vocabulary
+from ..checkpoints.tokenizers.chat_templates import chat_template
+from ..checkpoints.tokenizers.vocabulary import Vocabulary, has_vocabulary, read_vocabulary
 from ..errors import SourceError
-from ..models.config_values import whole_number
+from ..models.architectures.config_values import whole_number
 from .catalogue import finding
 from .checked_source import SMALL_FILES, CheckedSource
 from .findings import Finding

@@ -19,7 +19,7 @@ from ..tables.table import EmbeddingTable
 from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, print_json, print_result, role_of
 
 if TYPE_CHECKING:
-    from ..analysis.projection import Projection
+    from ..analysis.projection.projecting import Projection
 
 
 def run_info(given: argparse.Namespace) -> None:
@@ -74,7 +74,7 @@ def _written(path: Path, **facts: object) -> dict[str, Any]:
 
 def run_project(given: argparse.Namespace) -> None:
     """Project a table, and print or write the points."""
-    from ..analysis.cached_results import cached_projection
+    from ..analysis.projection.cached_results import cached_projection
 
     table = chosen_table(given)
     found = cached_projection(
@@ -174,7 +174,7 @@ def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
     if given.projection is None:
         write_table(table, given.out)
         return f"{table.name}, {table.shape[0]:,} × {table.shape[1]:,} {table.dtype.name}"
-    from ..analysis.cached_results import cached_projection
+    from ..analysis.projection.cached_results import cached_projection
 
     found = cached_projection(
         Cache.default(), table, method=given.projection, dims=given.dims, seed=given.seed, progress=given.told
@@ -194,7 +194,7 @@ def _export_comparison(opened: Sequence[Embeddings], given: argparse.Namespace) 
 
 def run_similarity(given: argparse.Namespace) -> None:
     """Print the similarity of chosen rows."""
-    from ..analysis.row_pairs import pair_similarities
+    from ..analysis.similarity.row_pairs import pair_similarities
 
     table = chosen_table(given)
     found = pair_similarities(
@@ -205,7 +205,7 @@ def run_similarity(given: argparse.Namespace) -> None:
 
 def run_neighbours(given: argparse.Namespace) -> None:
     """Print the nearest neighbours of one or more rows."""
-    from ..analysis.nearest_rows import neighbours
+    from ..analysis.similarity.nearest_rows import neighbours
 
     table, several = chosen_table(given), len(given.queries) > 1
     queries = [typed(query) for query in given.queries]
@@ -216,7 +216,7 @@ def run_neighbours(given: argparse.Namespace) -> None:
 
 def run_verify(given: argparse.Namespace) -> None:
     """Compare what was extracted with the model that transformers loads; raise ``HfposembError`` if they differ."""
-    from ..models.verification import verify
+    from ..models.verification.verifying import verify
 
     found = verify(given.source, revision=given.revision)
     print_result(found, asdict(found), given)
@@ -231,7 +231,7 @@ def run_verify(given: argparse.Namespace) -> None:
 
 def run_odd(given: argparse.Namespace) -> None:
     """Print the odd tokens of a vocabulary."""
-    from ..analysis.undertrained import undertrained_tokens
+    from ..analysis.tokens.undertrained import undertrained_tokens
 
     ids = [part.strip() for part in given.unused.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
@@ -272,8 +272,8 @@ def run_head(given: argparse.Namespace) -> None:
 
 def run_requirements(given: argparse.Namespace) -> None:
     """Print the requirements that the position encodings of some sources meet."""
-    from ..analysis.encoding_properties import encoding_requirements, side_by_side
-    from ..analysis.resolution import frequency_resolution
+    from ..analysis.positions.encoding_properties import encoding_requirements, side_by_side
+    from ..analysis.positions.resolution import frequency_resolution
 
     opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
     found = [encoding_requirements(one) for one in opened]

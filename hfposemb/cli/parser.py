@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import __version__
-from ..analysis.surrogates import DRAWS
+from ..analysis.nulls.surrogates import DRAWS
 from ..comparison.metrics import EXTRAS
 from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ..checkpoints.hub import TOKENIZER_FILES
+from ..checkpoints.hub.repository import TOKENIZER_FILES
 from ..errors import HubError, InputError, MissingFileError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.compiled_umap import require_umap
-from ..analysis.projection import MOST_COMPONENTS, pca
+from ..analysis.projection.compiled_umap import require_umap
+from ..analysis.projection.projecting import MOST_COMPONENTS, pca
 from ..analysis.row_values import read_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings

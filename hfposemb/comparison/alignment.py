@@ -18,9 +18,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, over_surrogates
 from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import outlying, some_rows
-from ..analysis.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, over_surrogates
 from ..errors import InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.embeddings import Embeddings, stack

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.first_direction import along, first_direction
 from ..analysis.rows import norms
+from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
 from ..tables.embeddings import Embeddings

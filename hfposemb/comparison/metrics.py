@@ -29,10 +29,10 @@ from ..analysis.geometry import (
     spectrum,
     translation_invariance,
 )
-from ..analysis.probes import PROBES, STABLE, Probe, extrapolation_probe, require_probes
+from ..analysis.nulls.surrogates import Rows, finite_rows
+from ..analysis.positions.probes import PROBES, STABLE, Probe, extrapolation_probe, require_probes
+from ..analysis.positions.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
 from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
-from ..analysis.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
-from ..analysis.surrogates import Rows, finite_rows
 from ..composition.neighbour_retention import (
     Kept,
     Overlap,

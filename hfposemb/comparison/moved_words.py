@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.nulls.surrogates import over_surrogates
 from ..analysis.row_values import read_rows
-from ..analysis.surrogates import over_surrogates
 from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside

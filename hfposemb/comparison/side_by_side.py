@@ -10,11 +10,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from ..analysis.cached_results import keep_nulls
-from ..analysis.nearest_rows import neighbours
+from ..analysis.nulls.surrogates import DRAWS, FEWEST_DRAWS, Keep, compute_always
+from ..analysis.projection.cached_results import keep_nulls
 from ..analysis.row_values import Progress
 from ..analysis.rows import breaks, directed, outliers, some_rows, without
-from ..analysis.surrogates import DRAWS, FEWEST_DRAWS, Keep, compute_always
+from ..analysis.similarity.nearest_rows import neighbours
 from ..cache import Cache
 from ..errors import HfposembError, InputError, MissingExtraError
 from ..progress import shown

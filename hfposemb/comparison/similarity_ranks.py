@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.surrogates import Rows
+from ..analysis.nulls.surrogates import Rows
 from ..errors import InputError
 
 MOST_SORTED = 1_024

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.surrogates import Rows
+from ..analysis.nulls.surrogates import Rows
 from ..errors import InputError
 from ..lazy_attributes import lazy_attribute
 from .similarity_ranks import PAIR_ROWS, binned_ranks, cosine_blocks, mean_ranks

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.first_direction import along, first_direction
 from ..analysis.row_values import read_rows
 from ..analysis.rows import norms
+from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError
 from ..numbers import number, percent
 from ..progress import Report, shown

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.nearest_rows import Neighbours, neighbours
 from ..analysis.row_values import Floats, Rows
+from ..analysis.similarity.nearest_rows import Neighbours, neighbours
 from ..errors import InputError
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single

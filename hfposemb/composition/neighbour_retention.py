@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import scatter
-from ..analysis.nearest_rows import nearest_unit_rows
 from ..analysis.row_values import read_rows
 from ..analysis.rows import directed, finite_blocks
+from ..analysis.similarity.nearest_rows import nearest_unit_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import table_in

@@ -34,8 +34,8 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.nearest_rows import Neighbours
-    from ..analysis.similarity_matrix import Distribution
+    from ..analysis.similarity.nearest_rows import Neighbours
+    from ..analysis.similarity.similarity_matrix import Distribution
 
 
 def curves(
@@ -361,7 +361,7 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     Examples:
         >>> import numpy as np
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.shift_curves import plane_rotation
+        >>> from hfposemb.analysis.positions.shift_curves import plane_rotation
         >>> from hfposemb.figures.line_figures import turned_planes
         >>> from hfposemb.figures.style import Series
         >>> found = plane_rotation(hpe.sinusoidal(64, 16).position.table, 4)
@@ -400,7 +400,7 @@ def distribution(
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.similarity_matrix import similarity_distribution
+        >>> from hfposemb.analysis.similarity.similarity_matrix import similarity_distribution
         >>> from hfposemb.figures.line_figures import distribution
         >>> figure = distribution(similarity_distribution(hpe.extract("sample:bert").token, "king"))
         >>> figure.layout.xaxis.title.text

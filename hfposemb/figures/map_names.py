@@ -13,7 +13,7 @@ from .label_placement import Corner
 from .style import ACCENT_TEXT, INK, PANEL, SUBDUED, Array, add_label, escape
 
 if TYPE_CHECKING:
-    from ..analysis.map_regions import Region
+    from ..analysis.projection.map_regions import Region
 
 MAP_WIDTH = 640  # width in pixels assumed for placing labels on a map
 

@@ -30,7 +30,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.patches import PatchMaps
+    from ..analysis.positions.patches import PatchMaps
 
 
 TILE_GAP = 0.08  # gap between the maps of two patches, as a fraction of a map
@@ -286,7 +286,7 @@ def patch_tiles(maps: PatchMaps, *, chosen: int | None = None) -> go.Figure:
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis.patches import patch_maps
+        >>> from hfposemb.analysis.positions.patches import patch_maps
         >>> from hfposemb.figures.matrix_figures import patch_tiles
         >>> from hfposemb.tables.encodings import Absolute, Grid
         >>> encoding = Absolute(hpe.sinusoidal(6, 8).position.table, grid=Grid(2, 3))

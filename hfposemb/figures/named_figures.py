@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..analysis.geometry import similarity_by_distance, spectrum
-from ..analysis.projection import project
+from ..analysis.projection.projecting import project
 from ..analysis.rows import norms
-from ..analysis.similarity_matrix import similarity
+from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import InputError
 from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
 from ..tables.embeddings import Embeddings

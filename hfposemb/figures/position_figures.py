@@ -34,7 +34,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.projection import Projection
+    from ..analysis.projection.projecting import Projection
 
 RATIO = 1.17  # width of a plot relative to its height, where labels and the camera are chosen
 LEADER = 16  # pixels from a point to its label

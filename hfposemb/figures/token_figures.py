@@ -43,9 +43,9 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from ..analysis.map_regions import Region
-    from ..analysis.nearest_rows import Neighbours
-    from ..analysis.projection import Projection
+    from ..analysis.projection.map_regions import Region
+    from ..analysis.projection.projecting import Projection
+    from ..analysis.similarity.nearest_rows import Neighbours
     from ..composition.variance_decomposition import Club
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..checkpoints.adapted import Adapted
-from ..checkpoints.adapter_changes import changes_of
-from ..checkpoints.hub_access import Access
-from ..checkpoints.peft_adapters import adapter_of, may_be_adapter
-from ..checkpoints.vocabulary import has_vocabulary
+from ..checkpoints.access import Access
+from ..checkpoints.adapters.adapted import Adapted
+from ..checkpoints.adapters.changes import changes_of
+from ..checkpoints.adapters.peft import adapter_of, may_be_adapter
+from ..checkpoints.tokenizers.vocabulary import has_vocabulary
 from ..errors import CheckpointError, InputError, SourceError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource, Source

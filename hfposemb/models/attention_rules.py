@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from .config_values import part_config
-from .families import EPSILONS
+from .architectures.config_values import part_config
+from .architectures.families import EPSILONS
 
 
 @dataclass(frozen=True)

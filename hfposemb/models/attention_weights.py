@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.decoded import refusal
+from ..checkpoints.quantised.decoded import refusal
 from ..errors import CheckpointError, MissingTableError
 from ..lazy_attributes import lazy_attribute
 from ..tables.attention import Attention, HeadMap, Norm
@@ -18,11 +18,11 @@ from ..tables.encodings import Absolute, Alibi, NoPositions, PositionEncoding, R
 from ..tables.inputs import LayerNorm, RootMeanSquareNorm
 from ..tables.rotary import Rotary
 from ..tables.table import EmbeddingTable
+from .architectures.config_values import real_number, whole_number
+from .architectures.table_names import tower_of
 from .attention_rules import ATTENTION, AttentionRule, no_logits
-from .config_values import real_number, whole_number
 from .input_recipes import epsilon, shared
 from .opened_model import Opened
-from .table_names import tower_of
 
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads", "attention_heads")
 _WIDTHS = ("head_dim",)

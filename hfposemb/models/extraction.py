@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..checkpoints.decoded import refusal
-from ..checkpoints.gguf_config import ARCHITECTURE, ARCHITECTURES
-from ..checkpoints.hub_access import Access, Visitor
+from ..checkpoints.access import Access, Visitor
+from ..checkpoints.adapters.peft import Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.peft_adapters import Adapter, adapter_of, may_be_adapter, whole_modules
-from ..checkpoints.safetensors import Checkpoint, TensorInfo
+from ..checkpoints.quantised.decoded import refusal
+from ..checkpoints.safetensors.checkpoint import Checkpoint, TensorInfo
 from ..checkpoints.stated_roles import stated_roles
 from ..errors import InputError, MissingTableError, SourceError
 from ..tables.embeddings import Embeddings, LazyMapping
@@ -23,20 +23,20 @@ from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
 from . import row_checks
-from .families import is_known, likely_tables, parts_fed, row_offset
+from .architectures.families import is_known, likely_tables, parts_fed, row_offset
+from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+from .architectures.tied_types import is_tied
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
-from .position_mechanisms import absolute, keys, mechanisms
-from .table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
-from .tied_types import is_tied
+from .positions.position_mechanisms import absolute, keys, mechanisms
 
 if TYPE_CHECKING:
     import torch
 
-    from ..checkpoints.hub import HubCheckpoint
+    from ..checkpoints.hub.repository import HubCheckpoint
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe

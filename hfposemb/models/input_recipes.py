@@ -11,10 +11,10 @@ from ..errors import MissingTableError
 from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.inputs import Affine, InputRecipe, LayerNorm, RootMeanSquareNorm
 from ..tables.table import EmbeddingTable
-from .config_values import real_number, whole_number
-from .families import BY_NAMES, NORMS_WITH_FIXED_EPS, InputRule, is_known, no_inputs
+from .architectures.config_values import real_number, whole_number
+from .architectures.families import BY_NAMES, NORMS_WITH_FIXED_EPS, InputRule, is_known, no_inputs
+from .architectures.table_names import tower_of
 from .opened_model import Opened
-from .table_names import tower_of
 
 _NUMBERED = re.compile(r"\.\d+\.")
 
@@ -36,8 +36,8 @@ def recipe(
     Raises:
         MissingTableError: If it is unknown or not computed for the model type, with the reason.
     """
-    from ..checkpoints.tokenizer_worker import Cutter
-    from ..checkpoints.tokenizers import load_tokenizer
+    from ..checkpoints.tokenizers.loading import load_tokenizer
+    from ..checkpoints.tokenizers.worker import Cutter
 
     config, family, token = opened.part("text"), opened.family(), tables["token"]
     if opened.config and not is_known(opened.config):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..checkpoints.safetensors import TensorInfo
+from ..checkpoints.safetensors.checkpoint import TensorInfo
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
+from .architectures.table_names import Candidate, Role, outside_layers
 from .opened_model import Opened, Tensors, is_table, table_axes
-from .table_names import Candidate, Role, outside_layers
 
 PLACES: dict[str, tuple[Role, str]] = {
     "token": ("token", ""),

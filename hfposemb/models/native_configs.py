@@ -11,7 +11,7 @@ from typing import Any
 from ..checkpoints.strict_json import fault, shortened
 from ..tables.table import Labels
 from ..text import display
-from .config_values import real_number, whole_number
+from .architectures.config_values import real_number, whole_number
 from .opened_model import Opened
 
 Fields = dict[str, Any]

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.chat_templates import TextReader
-from ..checkpoints.decoded import Decoded
-from ..checkpoints.safetensors import TensorInfo
+from ..checkpoints.quantised.decoded import Decoded
+from ..checkpoints.safetensors.checkpoint import TensorInfo
+from ..checkpoints.tokenizers.chat_templates import TextReader
 from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
-from .config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
-from .families import DEFAULT, Family, family_of
+from .architectures.config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
+from .architectures.families import DEFAULT, Family, family_of
 
 if TYPE_CHECKING:
     from ..tables.token_marks import TokenMarks
@@ -322,7 +322,7 @@ def padded_rows(rows: int, tokens: int) -> bool:
 
 def labels_of(opened: Opened, rows: int) -> Labels:
     """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
-    from ..checkpoints.vocabulary import read_labels
+    from ..checkpoints.tokenizers.vocabulary import read_labels
 
     if opened.labels is not None and (stated := opened.labels(rows)) is not None:
         return stated
@@ -333,7 +333,7 @@ def labels_of(opened: Opened, rows: int) -> Labels:
 
 def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
-    from ..checkpoints.added_tokens import read_marks
+    from ..checkpoints.tokenizers.added_tokens import read_marks
     from ..tables.token_marks import TokenMarks
 
     if opened.marks is not None and (stated := opened.marks(table.labels)) is not None:

@@ -7,26 +7,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.chat_templates import local_text
-from ..checkpoints.decoded import at_hand, decoded
+from ..checkpoints.access import Access, local_path
+from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
+from ..checkpoints.adapters.peft import ADAPTER_CONFIG
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.format_names import has_format
 from ..checkpoints.formats import StoredTensors, open_format
-from ..checkpoints.hub_access import Access, local_path
-from ..checkpoints.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.locate import is_pickled, locate
-from ..checkpoints.peft_adapters import ADAPTER_CONFIG
-from ..checkpoints.safetensors import Checkpoint
+from ..checkpoints.quantised.decoded import at_hand, decoded
+from ..checkpoints.safetensors.checkpoint import Checkpoint
+from ..checkpoints.safetensors.file_choice import is_pickled, locate
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
+from ..checkpoints.tokenizers.chat_templates import local_text
 from ..errors import SourceError
 from ..tables.sources import HubSource, LocalSource, SampleSource
-from .families import likely_tables
+from .architectures.families import likely_tables
 from .opened_model import Opened
 
 if TYPE_CHECKING:
-    from ..checkpoints.hub import HubCheckpoint
+    from ..checkpoints.hub.repository import HubCheckpoint
     from ..transfers import Traffic
 
 
@@ -46,7 +46,7 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
     if not (is_pickled(file.name) and file.exists()):
         found = Checkpoint.open(path, limits=limits, located=file)
         return StaticEmbeddings(found) if is_static(found.names()) else _learned(found, file.name)
-    from ..checkpoints.pickled import open_pickled
+    from ..checkpoints.pickles.checkpoint import open_pickled
 
     return _learned(open_pickled(file, limits=limits, likely=likely_tables), file.name)
 
@@ -100,7 +100,7 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
 
     Raises ``SourceError`` if it cannot be opened.
     """
-    from ..checkpoints.hub import open_hub
+    from ..checkpoints.hub.repository import open_hub
 
     found = open_hub(source, access)
     return of_repository(found), found.traffic
@@ -132,7 +132,7 @@ def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
 
 def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
-    from ..checkpoints.vocabulary import has_vocabulary
+    from ..checkpoints.tokenizers.vocabulary import has_vocabulary
 
     inside = f"{home.name}/"
     folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))

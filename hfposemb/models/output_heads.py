@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.decoded import refusal
-from ..checkpoints.gguf_config import HEAD as HEAD_IN_GGUF
-from ..checkpoints.peft_adapters import whole_modules
+from ..checkpoints.adapters.peft import whole_modules
+from ..checkpoints.gguf.config import HEAD as HEAD_IN_GGUF
+from ..checkpoints.quantised.decoded import refusal
 from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
 from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
-from .config_values import class_of
-from .head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
+from .architectures.config_values import class_of
+from .architectures.head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
+from .architectures.table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
+from .architectures.tied_types import is_tied, stated_tie, ties_by_default
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
-from .table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
-from .tied_types import is_tied, stated_tie, ties_by_default
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .config_values import name_of, whole_number
+from .architectures.config_values import name_of, whole_number
 from .opened_model import Opened, padded_rows
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
@@ -19,7 +19,7 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     if not padded_rows(rows, tokens):
         return (f"{said}; all rows are used",)
     # On the Hub, nothing is fetched to check whether labels identify the padding.
-    from ..checkpoints.vocabulary import has_vocabulary
+    from ..checkpoints.tokenizers.vocabulary import has_vocabulary
 
     folder = None if opened.commit is not None else opened.folder()
     if opened.commit is not None or (folder is not None and has_vocabulary(folder)):

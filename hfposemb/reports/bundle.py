@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
-from ..analysis.cached_results import library_version
+from ..analysis.projection.cached_results import library_version
 from ..comparison.metrics import REFERENCES
 from ..comparison.results import Comparison
 from ..errors import InputError

@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.nearest_rows import all_neighbours
-from ..analysis.projection import Projection
+from ..analysis.projection.projecting import Projection
 from ..analysis.row_values import usable
+from ..analysis.similarity.nearest_rows import all_neighbours
 from ..errors import HfposembError, InputError, MissingExtraError
 from ..files import complete_file
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of, walk

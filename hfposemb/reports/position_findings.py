@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import geometry, rows
-from ..analysis.nearest_rows import neighbours
-from ..analysis.shift_operator import Helix, helix
+from ..analysis.positions.shift_operator import Helix, helix
+from ..analysis.similarity.nearest_rows import neighbours
 from ..errors import HfposembError
 from ..figures.style import listed
 from ..numbers import number, percent
 from ..text import one_line, sentence_case
 
 if TYPE_CHECKING:
-    from ..analysis.projection import Projection
+    from ..analysis.projection.projecting import Projection
     from ..tables.table import EmbeddingTable
 
 

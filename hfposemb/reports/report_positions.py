@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import spectrum
-from ..analysis.projection import project
+from ..analysis.projection.projecting import project
 from ..comparison.alignment import rows_of
 from ..errors import HfposembError
 from ..figures import line_figures, position_figures, style

@@ -7,8 +7,8 @@ import platform
 import shlex
 
 from .. import __version__
-from ..analysis.cached_results import library_version
-from ..analysis.surrogates import DRAWS
+from ..analysis.nulls.surrogates import DRAWS
+from ..analysis.projection.cached_results import library_version
 from ..figures.style import listed
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable

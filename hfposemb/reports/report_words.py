@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.projection import project
+from ..analysis.projection.projecting import project
 from ..errors import HfposembError
 from ..figures import token_figures
 from ..numbers import percent

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..analysis.projection import Projection
-from ..analysis.similarity_matrix import similarity
+from ..analysis.projection.projecting import Projection
+from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import InputError
 from ..figures import line_figures, matrix_figures, style, token_figures
 from ..figures.named_figures import kernel_length

@@ -22,7 +22,7 @@ from ..figures.assets import STATIC
 from ..figures.javascript import joined
 from ..figures.palette import POSITION, SIMILARITY, SOURCES, dark_map
 from ..files import complete_file
-from ..models.page_rules import hub_hosts, page_rules
+from ..models.architectures.page_rules import hub_hosts, page_rules
 from .html_page import as_data, csp_hash, page_style, plotly_script
 
 SITE = Path(__file__).with_name("site")

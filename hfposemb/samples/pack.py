@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.decoded import Decoded
-from ..checkpoints.safetensors import Checkpoint
+from ..checkpoints.quantised.decoded import Decoded
+from ..checkpoints.safetensors.checkpoint import Checkpoint
 from ..models.extraction import extract
 from ..tables.table import EmbeddingTable, Provenance, table_of
 from .maps import FILE, key_of
@@ -92,8 +92,8 @@ def lay_out(folder: Path, out: Path) -> None:
     """
     from threadpoolctl import threadpool_limits
 
-    from ..analysis.projection import project
-    from ..analysis.projection_quality import point_trust
+    from ..analysis.projection.projecting import project
+    from ..analysis.projection.quality import point_trust
 
     found, values = extract(folder), dict[str, NDArray[Any]]()
     positions, words = found.position.table, found.token

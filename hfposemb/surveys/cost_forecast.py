@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..analysis.nulls.surrogates import on_one_core
 from ..analysis.row_values import Progress
-from ..analysis.surrogates import on_one_core
 from ..comparison.head_sample import RUNS, spread_rows
 from ..comparison.metrics import Section, Tables
 from ..comparison.side_by_side import figures_of

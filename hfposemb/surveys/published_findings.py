@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import spectrum
-from ..analysis.nearest_rows import neighbours
-from ..analysis.patches import grid_variance
-from ..analysis.probes import Probe, absolute_probe, relative_probe
-from ..analysis.row_pairs import pair_similarities
+from ..analysis.nulls.surrogates import finite_rows
+from ..analysis.positions.patches import grid_variance
+from ..analysis.positions.probes import Probe, absolute_probe, relative_probe
+from ..analysis.positions.shift_operator import FEWEST_TURNS, WINDS_EVENLY, helix, leading, rotation
 from ..analysis.rows import directed
-from ..analysis.shift_operator import FEWEST_TURNS, WINDS_EVENLY, helix, leading, rotation
-from ..analysis.surrogates import finite_rows
+from ..analysis.similarity.nearest_rows import neighbours
+from ..analysis.similarity.row_pairs import pair_similarities
 from ..errors import InputError, MissingTableError
 from ..tables.embeddings import Embeddings
 from ..tables.encoding_base import unit_rows

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.cached_results import LIBRARIES, library_version
+from ..analysis.nulls.surrogates import DRAWS, on_one_core
+from ..analysis.projection.cached_results import LIBRARIES, library_version
 from ..analysis.row_values import Progress
-from ..analysis.surrogates import DRAWS, on_one_core
-from ..checkpoints.hub_access import Access, local_path
-from ..checkpoints.locate import locate
+from ..checkpoints.access import Access, local_path
+from ..checkpoints.safetensors.file_choice import locate
 from ..comparison.head_sample import own_head
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
 from ..comparison.side_by_side import figures_of

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..checkpoints.http_errors import http_errors
-from ..checkpoints.hub_access import Access, Visitor, local_path
+from ..checkpoints.access import Access, Visitor, local_path
+from ..checkpoints.hub.http_errors import http_errors
 from ..errors import HubError, InputError, OfflineError, SourceError
 from ..models.extraction import sample_steps
 from ..tables.source_parser import parse_source
@@ -127,8 +127,8 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
 
 
 def _of_hub(repo: str, access: Access) -> list[str]:
-    from ..checkpoints.http import Wire
-    from ..checkpoints.hub_revisions import list_refs
+    from ..checkpoints.hub.http import Wire
+    from ..checkpoints.hub.revisions import list_refs
 
     wire = Wire(repo, "main", access.sent)
     refs = list_refs(wire, wire.deadline())

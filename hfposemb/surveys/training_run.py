@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.projection import pca
+from ..analysis.projection.projecting import pca
 from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import directed
 from ..comparison.aligned_maps import Points, Rotated, rotate_onto

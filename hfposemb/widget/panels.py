@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..analysis.projection import project
-from ..analysis.similarity_matrix import similarity
+from ..analysis.projection.projecting import project
+from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import HfposembError
 from ..figures import matrix_figures, position_figures, token_figures
 from ..figures.figure_packing import Packer

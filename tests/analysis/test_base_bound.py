@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hfposemb.analysis.base_bound import _sums, base_bound, lowest_sum
+from hfposemb.analysis.positions.base_bound import _sums, base_bound, lowest_sum
 from hfposemb.errors import InputError
 
 FOUND = {1024: 4293.4, 2048: 11_587.2, 4096: 26_952.3, 8192: 83_763.8}
@@ -77,7 +77,7 @@ def test_wide_heads_are_searched_with_few_whole_sums(monkeypatch: pytest.MonkeyP
         taken.append(theta)
         return _sums(theta, *rest)
 
-    monkeypatch.setattr("hfposemb.analysis.base_bound._sums", counted)
+    monkeypatch.setattr("hfposemb.analysis.positions.base_bound._sums", counted)
     bound = base_bound(1000, 2000, step=1e-3 + 1e-9)
     assert len(taken) < 400
     assert lowest_sum(bound * (1 + 1e-9), 1000, 2000) >= 0

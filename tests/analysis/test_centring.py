@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis.anisotropy import STRONG, anisotropy_notes, is_strong, mean_cosine
 from hfposemb.analysis.geometry import anisotropy
-from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pair_similarities, random_pairs
-from hfposemb.analysis.similarity_matrix import similarity, similarity_distribution
+from hfposemb.analysis.similarity.anisotropy import STRONG, anisotropy_notes, is_strong, mean_cosine
+from hfposemb.analysis.similarity.nearest_rows import neighbours
+from hfposemb.analysis.similarity.row_pairs import pair_similarities, random_pairs
+from hfposemb.analysis.similarity.similarity_matrix import similarity, similarity_distribution
 from hfposemb.errors import InputError
 from hfposemb.tables.table import EmbeddingTable
 

@@ -22,7 +22,7 @@ from hfposemb.analysis.geometry import (
     spectrum,
     translation_invariance,
 )
-from hfposemb.analysis.patches import grid_variance, patch_map, patch_maps
+from hfposemb.analysis.positions.patches import grid_variance, patch_map, patch_maps
 from hfposemb.analysis.rows import adjacent, breaks, deepest_fall, mean_cosine_of_runs, norms, outliers, without
 from hfposemb.errors import InputError, MissingTableError
 from hfposemb.models.extraction import extract

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hfposemb.analysis import projected_neighbours as searching
-from hfposemb.analysis.inverted_file import build_inverted_file, probes_for, search_inverted_file
-from hfposemb.analysis.projected_neighbours import projected_neighbours
+from hfposemb.analysis.projection import projected_neighbours as searching
+from hfposemb.analysis.projection.inverted_file import build_inverted_file, probes_for, search_inverted_file
+from hfposemb.analysis.projection.projected_neighbours import projected_neighbours
 
 from .test_projected_neighbours import METRICS, Metric, exact, recall
 

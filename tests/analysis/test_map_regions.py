@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.map_regions import named_regions
-from hfposemb.analysis.projection import Projection
+from hfposemb.analysis.projection.map_regions import named_regions
+from hfposemb.analysis.projection.projecting import Projection
 from hfposemb.figures.map_names import region_name
 from hfposemb.figures.token_figures import token_map
 from hfposemb.tables.table import EmbeddingTable

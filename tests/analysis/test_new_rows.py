@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.new_rows import row_origin
+from hfposemb.analysis.tokens.new_rows import row_origin
 from hfposemb.tables.table import EmbeddingTable
 
 ROWS, WIDTH, NEW = 1200, 16, 40

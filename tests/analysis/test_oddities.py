@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb.analysis import rows as rows_module
 from hfposemb.analysis.geometry import anisotropy, spectrum
-from hfposemb.analysis.undertrained import NEAR, UndertrainedTokens, undertrained_tokens
+from hfposemb.analysis.tokens.undertrained import NEAR, UndertrainedTokens, undertrained_tokens
 from hfposemb.cli.main import main
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable, Labels
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import nearest, pair_similarities
 from hfposemb.analysis.row_values import Metric
+from hfposemb.analysis.similarity.nearest_rows import neighbours
+from hfposemb.analysis.similarity.row_pairs import nearest, pair_similarities
 
 whole_numbers = st.integers(1, 4).flatmap(
     lambda width: st.lists(st.lists(st.integers(-2, 2), min_size=width, max_size=width), min_size=4, max_size=30)

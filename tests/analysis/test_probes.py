@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.probes import (
+from hfposemb.analysis.positions.probes import (
     PROBES,
     absolute_probe,
     extrapolation_probe,
@@ -18,7 +18,7 @@ from hfposemb.analysis.probes import (
     position_probes,
     relative_probe,
 )
-from hfposemb.analysis.shift_operator import fit_shift, helix, rotation
+from hfposemb.analysis.positions.shift_operator import fit_shift, helix, rotation
 from hfposemb.tables.closed_forms import sine_rows
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hfposemb.analysis import projected_neighbours as searching
-from hfposemb.analysis.projected_neighbours import projected_neighbours
+from hfposemb.analysis.projection import projected_neighbours as searching
+from hfposemb.analysis.projection.projected_neighbours import projected_neighbours
 
 Metric = Literal["cosine", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "euclidean")

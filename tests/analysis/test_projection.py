@@ -17,8 +17,8 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
 
-from hfposemb.analysis.projection import UMAPParameters, project
-from hfposemb.analysis.projection_quality import measure, point_trust
+from hfposemb.analysis.projection.projecting import UMAPParameters, project
+from hfposemb.analysis.projection.quality import measure, point_trust
 from hfposemb.errors import InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.encodings import Absolute
@@ -259,8 +259,8 @@ def test_umap_says_how_far_it_is() -> None:
 
 
 def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.analysis.projection.COARSE_ROWS", 5_000)
-    monkeypatch.setattr("hfposemb.analysis.projection.PREVIEW_SECONDS", 0.0)
+    monkeypatch.setattr("hfposemb.analysis.projection.projecting.COARSE_ROWS", 5_000)
+    monkeypatch.setattr("hfposemb.analysis.projection.projecting.PREVIEW_SECONDS", 0.0)
     random = np.random.default_rng(0)
     centres = random.standard_normal((12, 24))
     group = random.integers(12, size=5_000)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.encoding_properties import CHECKS, LONGER, encoding_requirements, side_by_side
-from hfposemb.analysis.probes import extrapolation_probe
+from hfposemb.analysis.positions.encoding_properties import CHECKS, LONGER, encoding_requirements, side_by_side
+from hfposemb.analysis.positions.probes import extrapolation_probe
 from hfposemb.cli.main import main
 from hfposemb.tables.closed_forms import BUILTINS
 from hfposemb.tables.embeddings import Embeddings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hfposemb.analysis.nearest_rows import all_neighbours
-from hfposemb.analysis.projection import UMAPParameters, project
-from hfposemb.analysis.shared_neighbours import LEAST, candidates, choose_neighbours
+from hfposemb.analysis.projection.projecting import UMAPParameters, project
+from hfposemb.analysis.projection.shared_neighbours import LEAST, candidates, choose_neighbours
+from hfposemb.analysis.similarity.nearest_rows import all_neighbours
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 
@@ -20,7 +20,7 @@ def table(rows: int, width: int) -> EmbeddingTable:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have neighbours of small tables chosen too."""
-    monkeypatch.setattr("hfposemb.analysis.shared_neighbours.SMALL", 0)
+    monkeypatch.setattr("hfposemb.analysis.projection.shared_neighbours.SMALL", 0)
 
 
 @pytest.mark.usefixtures("small")
@@ -69,5 +69,5 @@ def test_pairs_across_two_groups_are_fewer() -> None:
 def test_umap_of_a_table_that_is_not_small_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     made, short = table(300, 12), UMAPParameters(n_neighbors=6, n_epochs=5)
     nearest = project(made, method="umap", umap=short).coordinates
-    monkeypatch.setattr("hfposemb.analysis.shared_neighbours.SMALL", 0)
+    monkeypatch.setattr("hfposemb.analysis.projection.shared_neighbours.SMALL", 0)
     assert (project(made, method="umap", umap=short).coordinates != nearest).any()

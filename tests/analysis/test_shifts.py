@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.shift_curves import (
+from hfposemb.analysis.positions.shift_curves import (
     SPLITS,
     plane_rotation,
     shift_by_distance,
@@ -16,7 +16,7 @@ from hfposemb.analysis.shift_curves import (
     shift_null,
     sinusoid_shift_accuracy,
 )
-from hfposemb.analysis.shift_operator import fit_shift
+from hfposemb.analysis.positions.shift_operator import fit_shift
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import Provenance, table_of
 from tests.calibration.families import POSITIONS

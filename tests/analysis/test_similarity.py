@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hfposemb.analysis.nearest_rows import all_neighbours, neighbours
-from hfposemb.analysis.row_pairs import pair_similarities, random_pairs, similarity_percentile
 from hfposemb.analysis.row_values import read_rows
-from hfposemb.analysis.similarity_matrix import similarity, similarity_distribution
+from hfposemb.analysis.similarity.nearest_rows import all_neighbours, neighbours
+from hfposemb.analysis.similarity.row_pairs import pair_similarities, random_pairs, similarity_percentile
+from hfposemb.analysis.similarity.similarity_matrix import similarity, similarity_distribution
 from hfposemb.errors import InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.embeddings import Embeddings
@@ -203,7 +203,7 @@ def test_blocks_of_rows_find_what_the_whole_does(metric: Metric, alike: int, mon
     vectors = _noise(300, 8).astype(np.float32)
     vectors[np.random.default_rng(1).permutation(300)[:alike]] = vectors[0]
     table = _table(vectors)
-    monkeypatch.setattr(sys.modules["hfposemb.analysis.nearest_rows"], "SCORE_BYTES", 4 * 70**2)
+    monkeypatch.setattr(sys.modules["hfposemb.analysis.similarity.nearest_rows"], "SCORE_BYTES", 4 * 70**2)
     found = all_neighbours(table, k=3, metric=metric)
     for row in range(300):
         one = neighbours(table, row, k=3, metric=metric)
@@ -253,8 +253,8 @@ def test_rows_taken_some_at_a_time_give_the_same(metric: Metric, monkeypatch: py
     rows[7] = np.nan
     table = table_of(rows.astype(np.float32), name="made", provenance=Provenance("test", stored_dtype="BF16"))
     whole = similarity(table, metric=metric), random_pairs(table, metric=metric, sample=500)
-    monkeypatch.setattr(import_module("hfposemb.analysis.similarity_matrix"), "MATRIX_BYTES", 8 * 8 * 7)
-    pairing = import_module("hfposemb.analysis.row_pairs")
+    monkeypatch.setattr(import_module("hfposemb.analysis.similarity.similarity_matrix"), "MATRIX_BYTES", 8 * 8 * 7)
+    pairing = import_module("hfposemb.analysis.similarity.row_pairs")
     monkeypatch.setattr(pairing, "WHOLE_BYTES", 0)
     monkeypatch.setattr(pairing, "READ_BYTES", 4 * 8 * 9)
     np.testing.assert_allclose(similarity(table, metric=metric), whole[0], rtol=1e-12, atol=1e-14)

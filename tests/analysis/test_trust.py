@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.manifold import trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
-from hfposemb.analysis.projection import project
-from hfposemb.analysis.projection_quality import measure, point_trust
+from hfposemb.analysis.projection.projecting import project
+from hfposemb.analysis.projection.quality import measure, point_trust
 from hfposemb.errors import InputError
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
-from hfposemb.analysis import umap_layout
-from hfposemb.analysis.umap_layout import SMALL, optimised_layout
+from hfposemb.analysis.projection import umap_layout
+from hfposemb.analysis.projection.umap_layout import SMALL, optimised_layout
 
 CURVE = (1.577, 0.895)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
-from hfposemb.analysis.undertrained import undertrained_tokens
-from hfposemb.analysis.unused_rows import distance_to_unused, limit_of, separate_head
+from hfposemb.analysis.tokens.undertrained import undertrained_tokens
+from hfposemb.analysis.tokens.unused_rows import distance_to_unused, limit_of, separate_head
 
 ROWS, WIDTH, PLANTED, KNOWN = 50_000, 32, 100, 12
 Floats = NDArray[np.float32]

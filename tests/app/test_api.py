@@ -17,7 +17,7 @@ from hfposemb.app.server.api import Endpoints
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.models.summary import describe

@@ -21,7 +21,8 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.components.plot import Panel, PanelRow
-from hfposemb.app.findings import chosen_word, token_map, token_neighbours, token_search, word_pairs
+from hfposemb.app.findings import chosen_word
+from hfposemb.app.findings.tokens import token_map, token_neighbours, token_search, word_pairs
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.background_jobs import BackgroundJob

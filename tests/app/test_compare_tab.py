@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import PanelRow
-from hfposemb.app.findings.comparison import (
+from hfposemb.app.findings.compare.comparison import (
     POSITIONS,
     Compared,
     compared,

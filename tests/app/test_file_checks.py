@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hfposemb.app.findings import file_checks
-from hfposemb.app.findings.file_checks import QUESTION, check_key, checked, counted, has_files, heading, known, page
+from hfposemb.app.findings.start import file_checks
+from hfposemb.app.findings.start.file_checks import (
+    QUESTION,
+    check_key,
+    checked,
+    counted,
+    has_files,
+    heading,
+    known,
+    page,
+)
 from hfposemb.app.jobs.checking import check as check_in_child
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened

@@ -12,12 +12,12 @@ import hfposemb as hpe
 from app.components.plot import NeighbourList
 from app.findings import properties as requirement_app
 from app.findings import undertrained as odd_app
-from app.findings.properties import requirement_panel
-from app.findings.undertrained import odd_panels
+from app.findings.positions.properties import requirement_panel
+from app.findings.tokens.undertrained import odd_panels
 from app.jobs.visitor import Visitor
 from app.session.opened import Opened
-from hfposemb.analysis.encoding_properties import encoding_requirements
-from hfposemb.analysis.undertrained import undertrained_tokens
+from hfposemb.analysis.positions.encoding_properties import encoding_requirements
+from hfposemb.analysis.tokens.undertrained import undertrained_tokens
 from tests.app.test_app import HOSTILE, WORDS, checkpoint, open_session
 
 

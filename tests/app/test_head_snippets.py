@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hfposemb.app.components.plot import Panel
-from hfposemb.app.findings import token_head
+from hfposemb.app.findings.tokens import token_head
 
 import hfposemb as hpe
 from tests.app.test_heads import untied

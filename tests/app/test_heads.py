@@ -13,8 +13,9 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.components.happened import Happened
-from hfposemb.app.findings import (
-    chosen_word,
+from hfposemb.app.findings import chosen_word
+from hfposemb.app.findings.chosen_word import Word, of_table
+from hfposemb.app.findings.tokens import (
     head_reading,
     selected_tokens,
     token_head,
@@ -22,9 +23,8 @@ from hfposemb.app.findings import (
     token_neighbours,
     undertrained,
 )
-from hfposemb.app.findings.chosen_word import Word, of_table
-from hfposemb.app.findings.token_selection import Selection
-from hfposemb.app.findings.undertrained import odd_panels
+from hfposemb.app.findings.tokens.token_selection import Selection
+from hfposemb.app.findings.tokens.undertrained import odd_panels
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
@@ -32,7 +32,7 @@ from hfposemb.app.tabs import tokens
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
-from hfposemb.analysis.new_rows import MEANING
+from hfposemb.analysis.tokens.new_rows import MEANING
 from hfposemb.numbers import number
 from hfposemb.tables.token_marks import TokenMarks
 from tests.app.test_app import open_session

@@ -6,8 +6,8 @@ import asyncio
 
 import gradio as gr
 import pytest
-from hfposemb.app.findings import token_map
 from hfposemb.app.findings.chosen_word import Word
+from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.library import Library

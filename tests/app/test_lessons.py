@@ -20,7 +20,7 @@ from app.session.opened import Opened
 from app.session.source_names import FIRST, short_name
 from app.session.state import Session
 from hfposemb.analysis import geometry
-from hfposemb.analysis.encoding_properties import encoding_requirements
+from hfposemb.analysis.positions.encoding_properties import encoding_requirements
 from hfposemb.composition.added_positions import add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
 from hfposemb.errors import HfposembError

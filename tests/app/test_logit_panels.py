@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from app.findings.logits import NEEDS, distance_panel, distance_title, logit_panels
+from app.findings.positions.logits import NEEDS, distance_panel, distance_title, logit_panels
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session

@@ -13,7 +13,8 @@ import numpy as np
 import psutil
 import pytest
 from hfposemb.app import limits
-from hfposemb.app.findings import chosen_word, token_map, token_neighbours
+from hfposemb.app.findings import chosen_word
+from hfposemb.app.findings.tokens import token_map, token_neighbours
 from hfposemb.app.jobs import fetching, first_pictures
 from hfposemb.app.jobs.children import Progress
 from hfposemb.app.jobs.queue import LINE
@@ -22,7 +23,7 @@ from hfposemb.app.session import background_jobs, kept, library
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
-from hfposemb.analysis.projection_quality import point_trust
+from hfposemb.analysis.projection.quality import point_trust
 from tests.app.test_app import WORDS, checkpoint, open_session
 from tests.app.test_jobs import gone, until
 

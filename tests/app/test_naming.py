@@ -9,7 +9,7 @@ import pytest
 from hfposemb.app.session.source_names import choices, short_names
 
 import hfposemb as hpe
-from hfposemb.analysis.encoding_properties import encoding_requirements, side_by_side
+from hfposemb.analysis.positions.encoding_properties import encoding_requirements, side_by_side
 from hfposemb.tables.source_names import names
 
 

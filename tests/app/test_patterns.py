@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 
 import pytest
-from hfposemb.app.findings import patterns
+from hfposemb.app.findings.tokens import patterns
 
 from hfposemb.errors import InputError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.findings.position_range import Range, dragged, range_panels, read_range
+from app.findings.positions.position_range import Range, dragged, range_panels, read_range
 from hfposemb.numbers import number
 
 from .test_app import open_session

@@ -11,7 +11,7 @@ import torch
 
 import hfposemb as hpe
 from app.findings import quantisation
-from app.findings.quantisation import forms_of, measure, quantisation_panels, wanted_of
+from app.findings.compare.quantisation import forms_of, measure, quantisation_panels, wanted_of
 from app.jobs.visitor import Visitor
 from app.session.state import Session
 from hfposemb.comparison.quantisation import LISTED

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hfposemb.app.findings import rotary_scaling
-from hfposemb.app.findings.rotary_scaling import scaling_panels
+from hfposemb.app.findings.positions import rotary_scaling
+from hfposemb.app.findings.positions.rotary_scaling import scaling_panels
 
 import hfposemb as hpe
 from hfposemb.checks.rope_report import MULTIPLES, rope_report

@@ -46,7 +46,7 @@ from app.session import accounts
 from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Account, Accounts
 from app.session.library import Library
 from hfposemb.bug_reports import redacted
-from hfposemb.checkpoints.hub_access import Visitor
+from hfposemb.checkpoints.access import Visitor
 from hfposemb.errors import HfposembError, OfflineError, RefusedError, SourceError
 from hfposemb.figures.named_figures import view
 from tests.hub import FakeHub

@@ -26,7 +26,8 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.findings import comparison, token_map, training_run
+from hfposemb.app.findings.compare import comparison, training_run
+from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.recipes import sentence_snippets, writing
@@ -36,7 +37,7 @@ from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb import app
-from hfposemb.analysis.probes import noise_like, position_probes
+from hfposemb.analysis.positions.probes import noise_like, position_probes
 from hfposemb.cli.main import main
 from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.numbers import number
@@ -324,7 +325,7 @@ def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
 
 @pytest.mark.parametrize(("text", "regex"), [("king", False), ("5", False), ("^.?(king|queen)$", True), ("'\"", True)])
 def test_a_search_is_given_by_its_snippet(samples: Page, text: str, regex: bool) -> None:
-    from hfposemb.app.findings.token_search import match_panels
+    from hfposemb.app.findings.tokens.token_search import match_panels
 
     (panel,) = match_panels(samples.session.open(SAMPLES), text, regex)
     view = View("tokens", panel, panel.recipe.python if panel.recipe else "")
@@ -332,7 +333,7 @@ def test_a_search_is_given_by_its_snippet(samples: Page, text: str, regex: bool)
 
 
 def test_probes_are_given_by_their_snippet() -> None:
-    from hfposemb.app.findings import probing
+    from hfposemb.app.findings.positions import probing
 
     page = opened_page(("random:60x8?seed=9",))
     opened = page.session.at("positions").open(page.session.first)

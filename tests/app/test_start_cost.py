@@ -59,7 +59,7 @@ import sys
 from hfposemb.app import launch
 from hfposemb.app.server.gradio_import import import_gradio
 import_gradio()
-import hfposemb.analysis.projection as projection
+import hfposemb.analysis.projection.projecting as projection
 from hfposemb.tables import closed_forms
 judged, judge = [], projection.trust_of
 projection.trust_of = lambda *args: judged.append(args) or judge(*args)

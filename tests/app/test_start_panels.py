@@ -11,8 +11,8 @@ import pytest
 
 import hfposemb as hpe
 from app.findings import model_input
-from app.findings.questions import cards, ordinal, questions
-from app.findings.shapes import facts_of, shape_panels
+from app.findings.start.questions import cards, ordinal, questions
+from app.findings.start.shapes import facts_of, shape_panels
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hfposemb.app import limits
-from hfposemb.app.findings import selected_tokens, token_map, token_selection
 from hfposemb.app.findings.chosen_word import Word
-from hfposemb.app.findings.token_search import NOT_SEARCHED
-from hfposemb.app.findings.token_selection import NOTHING, Selection
+from hfposemb.app.findings.tokens import selected_tokens, token_map, token_selection
+from hfposemb.app.findings.tokens.token_search import NOT_SEARCHED
+from hfposemb.app.findings.tokens.token_selection import NOTHING, Selection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -12,8 +12,8 @@ import pytest
 import hfposemb as hpe
 from app.components.plot import Panel
 from app.findings import model_input, sum_amplitude, sum_view, word_order
-from app.findings.sentence_words import strip
-from app.findings.sum_view import Asked, View
+from app.findings.words.sentence_words import strip
+from app.findings.words.sum_view import Asked, View
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session

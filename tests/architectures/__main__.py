@@ -11,8 +11,8 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from hfposemb.models.families import NO_INPUTS
-from hfposemb.models.verified_types import KNOWN
+from hfposemb.models.architectures.families import NO_INPUTS
+from hfposemb.models.architectures.verified_types import KNOWN
 from tests.architectures.survey import Row, model_types, share, survey
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from hfposemb.models.verification_checks import Check
+from hfposemb.models.verification.checks import Check
 
 SECONDS = 240
 """Longest that building and comparing one type may take."""
@@ -51,7 +51,7 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
     import transformers
 
     import hfposemb as hpe
-    from hfposemb.models.verification import compare
+    from hfposemb.models.verification.verifying import compare
     from hfposemb.tables.rotary import Rotary
     from tests.architectures.heads import checks_of, heads_of
     from tests.architectures.tiny import CannotBuildError, build

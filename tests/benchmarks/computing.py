@@ -133,8 +133,8 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
     from umap import UMAP
 
     import hfposemb
-    from hfposemb.analysis.cached_results import cached_projection
-    from hfposemb.analysis.projection_quality import point_trust
+    from hfposemb.analysis.projection.cached_results import cached_projection
+    from hfposemb.analysis.projection.quality import point_trust
     from hfposemb.cache import Cache
 
     table, size = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
@@ -177,7 +177,7 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
         path = os.path.join(folder, "vectors.npy")
         np.save(path, vectors)
         ours, theirs = _OURS.format(path=path), _THEIRS.format(path=path)
-        fresh("from hfposemb.analysis.compiled_umap import warm_umap\nwarm_umap()")()
+        fresh("from hfposemb.analysis.projection.compiled_umap import warm_umap\nwarm_umap()")()
         yield ratio(9, name, in_turns(fresh(ours), fresh(theirs), rounds=rounds, warm=False), 0.5)
         empty = _NOTHING_COMPILED.format(folder=folder)
         costs = in_turns(fresh(empty + ours), fresh(empty + theirs), rounds=1, warm=False)
@@ -190,7 +190,7 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 def neighbour_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
     """One query over one product of the table with a vector; all pairs over one product of the table with itself."""
     import hfposemb
-    from hfposemb.analysis.nearest_rows import all_neighbours
+    from hfposemb.analysis.similarity.nearest_rows import all_neighbours
 
     table = as_table(vectors)
     hfposemb.neighbours(table, 0, k=10)  # norms are kept with a table, and a page asks for more than one word

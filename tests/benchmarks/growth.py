@@ -52,7 +52,7 @@ def growths() -> Iterator[Growth]:
     """Measure every main operation at four sizes, each the median of three runs after one that does not count."""
     import hfposemb
     from hfposemb.analysis import geometry
-    from hfposemb.analysis.nearest_rows import all_neighbours
+    from hfposemb.analysis.similarity.nearest_rows import all_neighbours
     from hfposemb.comparison.alignment import cka, procrustes, rsa
 
     def rows(count: int) -> Any:

@@ -167,7 +167,7 @@ def faiss_rows(vectors: Rows, *, rounds: int) -> Iterator[Peer]:
     import faiss
 
     import hfposemb
-    from hfposemb.analysis.nearest_rows import all_neighbours
+    from hfposemb.analysis.similarity.nearest_rows import all_neighbours
 
     table, size = as_table(vectors), f"{len(vectors):,} × {vectors.shape[1]}"
     unit = np.ascontiguousarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
@@ -222,7 +222,7 @@ def picture_rows(vectors: Rows) -> Iterator[Peer]:
 
 def _qualities(vectors: Rows, pictures: Sequence[object]) -> str:
     """Write how far each picture can be trusted, from 1,500 of its points."""
-    from hfposemb.analysis.projection_quality import point_trust
+    from hfposemb.analysis.projection.quality import point_trust
 
     table = as_table(vectors)
     found = [point_trust(table, np.asarray(one), metric="cosine", points=1_500).quality for one in pictures]

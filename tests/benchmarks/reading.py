@@ -62,7 +62,7 @@ def plain(folder: Path, tensor: str) -> bytes:
 def local_rows(folder: Path, *, rounds: int) -> Iterator[Row]:
     """Goals 1 and 2: the tables of a local file, in a process that runs."""
     import hfposemb
-    from hfposemb.checkpoints.safetensors import Checkpoint
+    from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 
     source = str(folder)
     bound = here(lambda: plain(folder, "wpe.weight"), repeat=20)
@@ -138,7 +138,7 @@ def hub_rows(folder: Path, *, rounds: int) -> Iterator[Row]:
     import huggingface_hub  # noqa: F401 - imported by whoever reads from the Hub, and not what is measured
 
     import hfposemb
-    from hfposemb.checkpoints.safetensors import Checkpoint
+    from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 
     info = Checkpoint.open(folder).info("wpe.weight")
     size = (folder / "model.safetensors").stat().st_size
@@ -203,7 +203,7 @@ def write_vocabulary(path: Path, words: int) -> Path:
 def gguf_head(path: Path) -> Callable[[], Cost]:
     """Read the head of a GGUF file in a fresh process that has the reader imported."""
     setup = (
-        "from pathlib import Path\nimport hfposemb.checkpoints.gguf\n"
+        "from pathlib import Path\nimport hfposemb.checkpoints.gguf.checkpoint\n"
         "from hfposemb.checkpoints.file_ranges import LocalRanges\n"
         "from hfposemb.checkpoints.formats import open_format\nfrom hfposemb.checkpoints.limits import DEFAULT_LIMITS"
     )

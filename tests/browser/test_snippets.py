@@ -23,7 +23,7 @@ SMALL = ("sinusoidal:44x16", "random:44x16")
 
 def _panel(source: str) -> Panel:
     """Return the panel that the page draws of a source."""
-    from app.findings.position_clouds import source_panel
+    from app.findings.positions.position_clouds import source_panel
 
     session = open_session(*SMALL)
     opened = session.open(SMALL)

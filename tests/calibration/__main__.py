@@ -147,8 +147,8 @@ related tables it is the power. Written by `python -m tests.calibration`; the fa
 `tests/calibration/families.py`.
 
 - **Positions** (CKA and centred RSA): surrogates keep the smoothness of both tables
-  (`hfposemb.analysis.surrogates.SignFlips`), half of them drawn of either table, so that p does not depend on their
-  order; positions of outlying norm are left out. The test abstains from tables that amount to fewer than two
+  (`hfposemb.analysis.nulls.surrogates.SignFlips`), half of them drawn of either table, so that p does not depend on
+  their order; positions of outlying norm are left out. The test abstains from tables that amount to fewer than two
   independent components. Other measures of positions have no p value. Centred RSA is cautious, and weaker than CKA
   among smooth tables. Copies whose positions moved are found as long as the tables are smooth over the distance that
   they moved; noise is not.

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from hfposemb import from_arrays
-from hfposemb.analysis.patches import grid_variance
+from hfposemb.analysis.positions.patches import grid_variance
 from hfposemb.comparison.alignment import align
 from hfposemb.comparison.metrics import MEASURES, Tables, beside_noise
 from hfposemb.comparison.moved_words import find_moved_words

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hfposemb.analysis.surrogates import SignFlips
+from hfposemb.analysis.nulls.surrogates import SignFlips
 
 from .__main__ import Result, page
 from .families import INDEPENDENT, POSITIONS, RELATED, Rows

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 from hfposemb import memory_maps
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
-from hfposemb.checkpoints.safetensors import Checkpoint, Header, header_length, parse_header, widen
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint, Header, header_length, parse_header, widen
 from hfposemb.errors import CheckpointError, InputError
 from tests.conftest import FULL
 from tests.support import malformed
@@ -103,7 +103,7 @@ def test_the_corpus_test_notices_a_raw_exception(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
 def test_no_malformed_file_takes_150_megabytes(tmp_path: Path) -> None:
-    found = peaks(CASES, tmp_path, reader="hfposemb.checkpoints.safetensors:Checkpoint.open")
+    found = peaks(CASES, tmp_path, reader="hfposemb.checkpoints.safetensors.checkpoint:Checkpoint.open")
     assert set(found) == {case.name for case in CASES}
     assert max(found.values()) < MEMORY, {name: peak for name, peak in found.items() if peak >= MEMORY}
 

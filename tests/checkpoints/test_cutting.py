@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hfposemb.checkpoints import tokenizer_worker as cutting
-from hfposemb.checkpoints.tokenizer_worker import Cutter
-from hfposemb.checkpoints.tokenizers import load_tokenizer
+from hfposemb.checkpoints.tokenizers import worker as cutting
+from hfposemb.checkpoints.tokenizers.loading import load_tokenizer
+from hfposemb.checkpoints.tokenizers.worker import Cutter
 from hfposemb.errors import InputError, SourceError
 from hfposemb.samples import TRAINED, folder
 from tests.support.hostile import _SLOW, tokenizer

@@ -17,10 +17,10 @@ from transformers.integrations.finegrained_fp8 import Fp8Dequantize, FP8Embeddin
 from transformers.integrations.gemma_quant import QuantizedEmbedding, QuantizedLinear
 
 import hfposemb as hpe
-from hfposemb.checkpoints.code_values import round_in_place
-from hfposemb.checkpoints.decoded import Decoded
-from hfposemb.checkpoints.pickled import open_pickled
-from hfposemb.checkpoints.safetensors import Checkpoint
+from hfposemb.checkpoints.pickles.checkpoint import open_pickled
+from hfposemb.checkpoints.quantised.code_values import round_in_place
+from hfposemb.checkpoints.quantised.decoded import Decoded
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.cli.main import main
 from hfposemb.errors import MissingTableError
 from tests.checkpoints.test_hub import asked

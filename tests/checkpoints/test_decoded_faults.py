@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.checkpoints.decoded import Decoded
 from hfposemb.checkpoints.limits import Limits
-from hfposemb.checkpoints.safetensors import Checkpoint
+from hfposemb.checkpoints.quantised.decoded import Decoded
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError
 from tests.checkpoints.quantised_references import WIDTH
 from tests.conftest import Build

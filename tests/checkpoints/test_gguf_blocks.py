@@ -12,8 +12,8 @@ import pytest
 from gguf import quants
 from numpy.typing import NDArray
 
-from hfposemb.checkpoints.gguf_blocks import DECODERS, decoded
-from hfposemb.checkpoints.gguf_types import BY_NAME, DECODED
+from hfposemb.checkpoints.gguf.blocks import DECODERS, decoded
+from hfposemb.checkpoints.gguf.types import BY_NAME, DECODED
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import CheckpointError, InputError
 from tests.checkpoints.test_gguf_header import finished

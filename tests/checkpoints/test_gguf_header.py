@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from hfposemb.checkpoints.file_ranges import LocalRanges
-from hfposemb.checkpoints.gguf_header import Texts, read_header
-from hfposemb.checkpoints.gguf_types import TYPES
+from hfposemb.checkpoints.gguf.header import Texts, read_header
+from hfposemb.checkpoints.gguf.types import TYPES
 from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
 from tests.support import malformed_gguf as made
@@ -135,7 +135,7 @@ from pathlib import Path
 from hfposemb.checkpoints.formats import open_format
 from hfposemb.checkpoints.file_ranges import LocalRanges
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
-import hfposemb.checkpoints.gguf
+import hfposemb.checkpoints.gguf.checkpoint
 
 def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -27,7 +27,8 @@ CHILD = """
 import gc, json, os, sys, threading, time
 import numpy as np
 import hfposemb as hpe
-import hfposemb.checkpoints.tokenizer_worker, hfposemb.checkpoints.hub, hfposemb.checkpoints.vocabulary
+import hfposemb.checkpoints.tokenizers.worker, hfposemb.checkpoints.hub.repository
+import hfposemb.checkpoints.tokenizers.vocabulary
 import huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
 from tests.support.hostile import POSITION, NORM, TOKEN, WORDS

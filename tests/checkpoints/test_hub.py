@@ -315,7 +315,7 @@ def test_gpt2s_positions_cost_three_requests_and_three_megabytes(hub: FakeHub, t
 
 PEAK = """
 import resource, sys, hfposemb as hpe
-import hfposemb.checkpoints.hub, huggingface_hub, httpx2
+import hfposemb.checkpoints.hub.repository, huggingface_hub, httpx2
 huggingface_hub.get_session()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 table = hpe.extract("openai-community/gpt2").tables[sys.argv[1]]

@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 
 import hfposemb as hpe
 from hfposemb.checkpoints.file_ranges import LocalRanges
-from hfposemb.checkpoints.onnx import OnnxCheckpoint, open_onnx
+from hfposemb.checkpoints.onnx.checkpoint import OnnxCheckpoint, open_onnx
 from hfposemb.cli.main import main
 from hfposemb.errors import CheckpointError, InputError, MissingTableError, SourceError
 from tests.conftest import Build

@@ -25,13 +25,14 @@ from packaging.version import Version
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
-from hfposemb.checkpoints import pickled, safe_torch
 from hfposemb.checkpoints.limits import Limits
-from hfposemb.checkpoints.locate import PICKLE, PICKLE_INDEX
-from hfposemb.checkpoints.pickled import PickledCheckpoint, environment, open_pickled
-from hfposemb.checkpoints.safe_torch import OLDEST_TORCH, is_safe
+from hfposemb.checkpoints.pickles import checkpoint as pickled
+from hfposemb.checkpoints.pickles import safe_torch
+from hfposemb.checkpoints.pickles.checkpoint import PickledCheckpoint, environment, open_pickled
+from hfposemb.checkpoints.pickles.safe_torch import OLDEST_TORCH, is_safe
+from hfposemb.checkpoints.safetensors.file_choice import PICKLE, PICKLE_INDEX
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
-from hfposemb.models.families import likely_tables
+from hfposemb.models.architectures.families import likely_tables
 from tests.conftest import Build
 from tests.hub import FakeHub
 
@@ -411,7 +412,7 @@ def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
         "class Without(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, path, target=None):\n"
         "        if name == 'torch': raise ModuleNotFoundError(name)\n"
-        "import importlib.util, hfposemb.checkpoints.pickled as p\n"
+        "import importlib.util, hfposemb.checkpoints.pickles.checkpoint as p\n"
         "import hfposemb as hpe\n"
         "sys.path[:] = [place for place in sys.path if 'site-packages' not in place]\n"
         "sys.path_importer_cache.clear()\n"
@@ -548,7 +549,7 @@ def busy_child(process: psutil.Process) -> psutil.Process:
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for child in process.children():
-            if "hfposemb.checkpoints.pickle_child" in " ".join(child.cmdline()):
+            if "hfposemb.checkpoints.pickles.child" in " ".join(child.cmdline()):
                 return child
         time.sleep(0.02)
     raise AssertionError("no child was started")
@@ -613,7 +614,7 @@ def test_modules_of_the_working_directory_are_not_taken(tmp_path: Path) -> None:
 
 
 PEAK = """
-import resource, sys, hfposemb as hpe, hfposemb.checkpoints.pickled
+import resource, sys, hfposemb as hpe, hfposemb.checkpoints.pickles.checkpoint
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 table = hpe.extract(sys.argv[1]).token
 table.rows(0, 10)
@@ -718,8 +719,8 @@ def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Mo
 
 @pytest.mark.usefixtures("forked")
 def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: torch.nn.Module) -> None:
-    from hfposemb.checkpoints.hub import open_hub
-    from hfposemb.checkpoints.hub_access import Access
+    from hfposemb.checkpoints.access import Access
+    from hfposemb.checkpoints.hub.repository import open_hub
     from hfposemb.tables.sources import HubSource
 
     opened = open_hub(HubSource(REPO), Access(allow_full_download=True))

@@ -12,9 +12,9 @@ import pytest
 from safetensors.numpy import save
 
 import hfposemb as hpe
-from hfposemb.checkpoints.chat_templates import chat_template
-from hfposemb.checkpoints.hub import open_hub
-from hfposemb.checkpoints.hub_access import Access
+from hfposemb.checkpoints.access import Access
+from hfposemb.checkpoints.hub.repository import open_hub
+from hfposemb.checkpoints.tokenizers.chat_templates import chat_template
 from hfposemb.errors import HubError, SourceError
 from hfposemb.tables.sources import HubSource
 from tests.hub import FakeHub

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from hfposemb.checkpoints.tokenizers import load_tokenizer
-from hfposemb.checkpoints.vocabulary import LARGEST_FILE, MOST_VALUES, read_labels
+from hfposemb.checkpoints.tokenizers.loading import load_tokenizer
+from hfposemb.checkpoints.tokenizers.vocabulary import LARGEST_FILE, MOST_VALUES, read_labels
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.tables.table import TOKEN_CLASSES, Labels, row_labels
 from hfposemb.text import display, named

@@ -18,7 +18,7 @@ from hfposemb.checks.check_report import CheckReport, document, to_sarif
 from hfposemb.checks.report_formats import SCHEMA
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
-from hfposemb.models.tied_types import UNTIED
+from hfposemb.models.architectures.tied_types import UNTIED
 from tests.checks.planted import change, edit, llama, tokenizer, write
 from tests.checks.test_planted import EMBED, set_rows, shards
 from tests.conftest import FULL

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.base_bound import lowest_sum
+from hfposemb.analysis.positions.base_bound import lowest_sum
 from hfposemb.checks.rope_report import SCALINGS, rope_report
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.models.rope import rotary_encodings
+from hfposemb.models.positions.rope import rotary_encodings
 from tests.checks.planted import change, llama
 
 HALF = 8

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis.surrogates import SignFlips, finite_rows, uncorrelated_curves
+from hfposemb.analysis.nulls.surrogates import SignFlips, finite_rows, uncorrelated_curves
 from hfposemb.comparison.alignment import MEASURES, align, beside_surrogates, cka, neighbour_overlap, procrustes, rsa
 from hfposemb.tables.null_comparison import Kind, Null, Side, beside
 

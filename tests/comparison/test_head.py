@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.first_direction import along, first_direction
+from hfposemb.analysis.tokens.first_direction import along, first_direction
 from hfposemb.cli.main import main
 from hfposemb.comparison.alignment import cka
 from hfposemb.comparison.head_sample import head_sample

@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.analysis.nearest_rows import Neighbours
-from hfposemb.analysis.patches import PatchMaps, patch_maps
-from hfposemb.analysis.projection import Projection
-from hfposemb.analysis.projection_quality import PointTrust, Quality
-from hfposemb.analysis.similarity_matrix import Distribution
+from hfposemb.analysis.positions.patches import PatchMaps, patch_maps
+from hfposemb.analysis.projection.projecting import Projection
+from hfposemb.analysis.projection.quality import PointTrust, Quality
+from hfposemb.analysis.similarity.nearest_rows import Neighbours
+from hfposemb.analysis.similarity.similarity_matrix import Distribution
 from hfposemb.composition.variance_decomposition import Club
 from hfposemb.errors import InputError
 from hfposemb.figures import line_figures, matrix_figures, position_figures, style, token_figures, wave_figures

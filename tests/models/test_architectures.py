@@ -15,9 +15,9 @@ import transformers
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import SourceError
-from hfposemb.models.families import FAMILIES, NO_INPUTS
-from hfposemb.models.verification import compare, verify
-from hfposemb.models.verified_types import KNOWN
+from hfposemb.models.architectures.families import FAMILIES, NO_INPUTS
+from hfposemb.models.architectures.verified_types import KNOWN
+from hfposemb.models.verification.verifying import compare, verify
 from hfposemb.tables.encodings import Absolute, Alibi, Unmeasured, WindowBias
 from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hfposemb.models import families
+from hfposemb.models.architectures import families
 from tests.project.test_docs import run_snippets
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"

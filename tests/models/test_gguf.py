@@ -18,10 +18,10 @@ from gguf import quants
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.checkpoints.gguf_config import ARCHITECTURES
+from hfposemb.checkpoints.gguf.config import ARCHITECTURES
 from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError, SourceError
-from hfposemb.models.families import is_known
-from hfposemb.models.verification import verify
+from hfposemb.models.architectures.families import is_known
+from hfposemb.models.verification.verifying import verify
 from hfposemb.samples import folder as sample_folder
 from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.source_parser import parse_source
@@ -308,7 +308,7 @@ def test_labels_equal_those_of_the_tokenizer(name: str, convert: Any, tmp_path: 
     rows = 4008
     table = np.zeros((rows, 4), np.float32)
     path = Model(name, {}, {"token_embd.weight": table}, convert(home, rows=rows)).write(tmp_path / "a.gguf")
-    from hfposemb.checkpoints.vocabulary import read_labels
+    from hfposemb.checkpoints.tokenizers.vocabulary import read_labels
 
     ours, theirs = hpe.extract(path).token.labels, read_labels(home, rows=rows)
     assert theirs is not None

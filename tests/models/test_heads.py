@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.errors import MissingTableError
-from hfposemb.models.head_names import is_headed
+from hfposemb.models.architectures.head_names import is_headed
 
 ROWS, WIDTH = 12, 4
 RNG = np.random.default_rng(0)
@@ -124,7 +124,7 @@ def test_quantised_head_says_so(tmp_path: Path) -> None:
 
 
 def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hfposemb.checkpoints.safetensors import Checkpoint
+    from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 
     asked: list[str] = []
 

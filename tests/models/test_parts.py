@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.models.families import parts_fed
+from hfposemb.models.architectures.families import parts_fed
 from hfposemb.reports.report import report
 
 _SIDES = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in (

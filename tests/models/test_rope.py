@@ -20,7 +20,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
-from hfposemb.models.rope import TYPES, rotary_encodings
+from hfposemb.models.positions.rope import TYPES, rotary_encodings
 from hfposemb.tables.encodings import Unmeasured
 from hfposemb.tables.rotary import Rotary
 from tests.conftest import FULL, Build

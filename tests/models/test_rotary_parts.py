@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hfposemb.models.rotary_parts import part_frequencies
+from hfposemb.models.positions.rotary_parts import part_frequencies
 from tests.architectures.tiny import CannotBuildError, build
 from tests.conftest import FULL
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from hfposemb.errors import SourceError
-from hfposemb.models.verification import verify
+from hfposemb.models.verification.verifying import verify
 from hfposemb.tables.rotary import Rotary
 from tests.conftest import Build
 
@@ -89,7 +89,7 @@ def test_heads_are_compared_with_the_class_that_was_saved(tmp_path: Path, tied: 
 
 def test_a_head_that_differs_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headed(tmp_path, tied=False)
-    monkeypatch.setattr("hfposemb.models.head_names.HEAD_ENDINGS", ("wpe.weight",))
+    monkeypatch.setattr("hfposemb.models.architectures.head_names.HEAD_ENDINGS", ("wpe.weight",))
     found = verify(str(tmp_path))
     (check,) = found.of("output head")
     assert check.verdict == "different"

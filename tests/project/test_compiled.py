@@ -15,7 +15,7 @@ import os
 import numpy as np
 from numba.core import event
 from hfposemb import UMAPParameters, project
-from hfposemb.analysis.compiled_umap import compiled_umap
+from hfposemb.analysis.projection.compiled_umap import compiled_umap
 from hfposemb.tables.table import Provenance, table_of
 
 class Compilations(event.Listener):
@@ -46,7 +46,7 @@ def run(code: str, *arguments: str) -> list[str]:
 
 
 def test_nothing_is_compiled_again_in_the_next_process() -> None:
-    run("from hfposemb.analysis.compiled_umap import warm_umap; warm_umap()")
+    run("from hfposemb.analysis.projection.compiled_umap import warm_umap; warm_umap()")
     assert run(WATCHED) == []
 
 
@@ -70,9 +70,12 @@ from umap import layouts, umap_
 NOWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": os.devnull + "/none"}
 """Leaves numba no folder, whatever this user may write."""
 
-CHOSEN = (
-    "from hfposemb.analysis.compiled_umap import compiled_umap as f; f(); import numba; print(numba.config.CACHE_DIR)"
-)
+CHOSEN = """
+from hfposemb.analysis.projection.compiled_umap import compiled_umap
+compiled_umap()
+import numba
+print(numba.config.CACHE_DIR)
+"""
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ def test_compiled_code_is_not_read_from_where_others_write(in_place: dict[str, s
 
 
 def test_a_full_disk_is_one_line(in_place: dict[str, str]) -> None:
-    code = CHOSEN.replace("; f()", "; import hfposemb.analysis.compiled_umap as m; m._ROOM = 10**30; f()")
+    code = CHOSEN.replace("; f()", "; import hfposemb.analysis.projection.compiled_umap as m; m._ROOM = 10**30; f()")
     done = subprocess.run([sys.executable, "-c", code], env=in_place, capture_output=True, text=True)
     assert "HfposembError: UMAP needs a writable folder with" in done.stderr.splitlines()[-1]
 

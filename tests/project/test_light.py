@@ -89,8 +89,8 @@ REFUSED = {
 IN_PYTHON = """
 import json, sys
 import hfposemb as hpe
-from hfposemb.analysis.compiled_umap import compiled_umap
-from hfposemb.analysis.shift_curves import shift_null
+from hfposemb.analysis.projection.compiled_umap import compiled_umap
+from hfposemb.analysis.positions.shift_curves import shift_null
 from hfposemb.app import build, launch, panel
 from hfposemb.figures.line_figures import norms_by_position
 from hfposemb.figures.style import Series

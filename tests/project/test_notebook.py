@@ -14,8 +14,9 @@ from nbclient.exceptions import CellExecutionError
 
 import hfposemb as hpe
 from app.lessons.lessons import LESSONS, Lesson
-from hfposemb.analysis import geometry, rows, shift_operator
-from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis import geometry, rows
+from hfposemb.analysis.positions import shift_operator
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from tests.notebooks import PLOTLY, run, sources
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -103,6 +103,7 @@ widget -> reports figures comparison models analysis tables
 """
 """What each package may import. All may import the modules at the top: errors, files and other helpers."""
 
+MOST_LOOSE = 14
 HELPERS = {
     "bug_reports",
     "cache",
@@ -154,7 +155,9 @@ def imports_of(path: Path) -> set[str]:
             module = module[1:]
         else:
             continue
-        found |= {".".join([*module, alias.name]) if len(module) < 2 else ".".join(module) for alias in node.names}
+        whole = {alias.name: ROOT.joinpath(root, *module, alias.name) for alias in node.names}
+        named = {name: path.is_dir() or path.with_suffix(".py").is_file() for name, path in whole.items()}
+        found |= {".".join([*module, name] if named[name] or not module else module) for name in named}
     return {name for name in found if name != "__version__"}
 
 
@@ -162,7 +165,7 @@ def wrong_imports(folder: Path, allowed: set[str]) -> set[str]:
     """Return the imports of a folder's files that lead to none of the allowed packages."""
     return {
         f"{path.name}: {one}"
-        for path in sorted(folder.glob("*.py"))
+        for path in sorted(folder.rglob("*.py"))
         for one in imports_of(path)
         if one.split(".")[0] not in allowed
     }
@@ -201,6 +204,27 @@ def test_no_file_imports_in_a_circle(files: list[Path]) -> None:
     paths = {".".join(path.relative_to(root).with_suffix("").parts): path for path in files}
     graph = {name: {one for one in imports_of(path) if one in paths} for name, path in paths.items()}
     assert list(TopologicalSorter(graph).static_order())
+
+
+def test_folders_of_one_package_import_one_way() -> None:
+    """A folder and the files beside it may import each other; two folders may not."""
+    folders: dict[str, set[str]] = {}
+    for path in [*LIBRARY, *APP]:
+        root, *inside = path.relative_to(ROOT).parts[:-1]
+        for one in imports_of(path):
+            target = ROOT.joinpath(root, *one.split(".")).parent.relative_to(ROOT).parts[1:]
+            if len(inside) == len(target) == 2 and inside[0] == target[0] and list(target) != inside:
+                folders.setdefault("/".join((root, *inside)), set()).add("/".join((root, *target)))
+    assert "hfposemb/checkpoints/safetensors" in folders["hfposemb/checkpoints/gguf"], "the meta test: arrows are seen"
+    assert list(TopologicalSorter(folders).static_order())
+
+
+def test_no_folder_is_crowded() -> None:
+    """What nobody can see at one glance has folders of its own."""
+    folders = {path.parent for path in [*LIBRARY, *APP]}
+    crowded = {str(one.relative_to(ROOT)): len(list(one.glob("*.py"))) - 1 for one in folders}
+    assert {name: count for name, count in crowded.items() if count > 20} == {}
+    assert crowded["hfposemb"] <= MOST_LOOSE
 
 
 def test_no_file_is_long() -> None:

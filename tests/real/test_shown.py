@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hfposemb.app.findings import model_input, shapes
+from hfposemb.app.findings.start import model_input, shapes
 from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe

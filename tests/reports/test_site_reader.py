@@ -14,11 +14,11 @@ import pytest
 from safetensors.numpy import save, save_file
 
 import hfposemb as hpe
-from hfposemb.analysis.projection import project
+from hfposemb.analysis.projection.projecting import project
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
-from hfposemb.checkpoints.safetensors import parse_header
+from hfposemb.checkpoints.safetensors.checkpoint import parse_header
 from hfposemb.checkpoints.strict_json import parse_json
-from hfposemb.checkpoints.vocabulary import read_labels
+from hfposemb.checkpoints.tokenizers.vocabulary import read_labels
 from hfposemb.errors import CheckpointError, HfposembError, SourceError
 from hfposemb.tables.closed_forms import sine_rows
 from hfposemb.tables.encodings import Absolute

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hfposemb as hpe
+from hfposemb.models.architectures.families import EPSILONS, FAMILIES, RELATIVE
+from hfposemb.models.architectures.table_names import LOOSE_TOKEN_ENDINGS, TOKEN_ENDINGS
+from hfposemb.models.architectures.verified_types import KNOWN
 from hfposemb.models.attention_rules import ATTENTION
-from hfposemb.models.families import EPSILONS, FAMILIES, RELATIVE
 from hfposemb.models.summary import describe
-from hfposemb.models.table_names import LOOSE_TOKEN_ENDINGS, TOKEN_ENDINGS
-from hfposemb.models.verified_types import KNOWN
 
 PLACES = ("encoder", "decoder", "text_config", "vision_config")
 """Fields that hold the configuration of a part."""

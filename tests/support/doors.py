@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hfposemb.checkpoints.hub_access import NOT_HERE
+from hfposemb.checkpoints.access import NOT_HERE
 from tests.support.touched import own_folders, watch
 
 UNSEEN = "\u180e\u200b\u200d\u2060\ufeff\x00\x08\x1b\x7f"
@@ -74,7 +74,7 @@ def names(home: Path, count: int, *, seed: int = 0) -> list[str]:
 
 def doors() -> dict[str, Callable[[str], object]]:
     """Return every function that takes the name of a source from a visitor, as the app calls it in public mode."""
-    from hfposemb.app.findings.training_run import run_of
+    from hfposemb.app.findings.compare.training_run import run_of
     from hfposemb.app.jobs import fetching
     from hfposemb.app.recipes.writing import quoted
     from hfposemb.app.server.link_preview import titled
@@ -82,7 +82,7 @@ def doors() -> dict[str, Callable[[str], object]]:
     from hfposemb.app.session import library, preferences, source_names
 
     import hfposemb as hpe
-    from hfposemb.checkpoints.hub_access import Visitor
+    from hfposemb.checkpoints.access import Visitor
     from hfposemb.surveys.source_lists import revisions
 
     shelf, stranger = library.Library(), Visitor()

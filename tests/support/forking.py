@@ -67,7 +67,7 @@ def serve(number: int) -> None:
     """Fork for each pair of pipes that arrives, until the other side is closed."""
     import torch._weights_only_unpickler  # noqa: F401 - the import that takes long
 
-    from hfposemb.checkpoints.pickle_child import serve_pickle
+    from hfposemb.checkpoints.pickles.child import serve_pickle
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     with socket.socket(fileno=number) as there:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hfposemb.checkpoints.file_ranges import check_span
-from hfposemb.checkpoints.onnx import OnnxCheckpoint, open_onnx
+from hfposemb.checkpoints.onnx.checkpoint import OnnxCheckpoint, open_onnx
 from hfposemb.errors import CheckpointError
 from tests.support.onnx_files import field, looked_up, node, varint
 

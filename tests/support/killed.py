@@ -19,7 +19,7 @@ import numpy as np
 
 import hfposemb as hpe
 from app.jobs import lent
-from hfposemb.analysis.projection import project
+from hfposemb.analysis.projection.projecting import project
 from hfposemb.bug_reports import keep
 from hfposemb.figures.named_figures import VIEWS
 from hfposemb.reports.export import WRITERS, write_figure, write_projection, write_table

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hfposemb.checkpoints.file_ranges import LocalRanges
-from hfposemb.checkpoints.gguf import GgufCheckpoint, open_gguf
+from hfposemb.checkpoints.gguf.checkpoint import GgufCheckpoint, open_gguf
 from tests.support.malformed import Case
 
 U8, U32, I32, F32, BOOL, STRING, ARRAY, U64 = 0, 4, 5, 6, 7, 8, 9, 10

@@ -22,12 +22,12 @@ import resource, sys
 import numpy as np, scipy.linalg, scipy.spatial
 from importlib import import_module
 from hfposemb.models.extraction import extract
-from hfposemb.analysis.projection import project
-from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pair_similarities
-from hfposemb.analysis.similarity_matrix import similarity
+from hfposemb.analysis.projection.projecting import project
+from hfposemb.analysis.similarity.nearest_rows import neighbours
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
+from hfposemb.analysis.similarity.similarity_matrix import similarity
 np.linalg.eigvalsh(np.eye(400) @ np.eye(400))
-import_module("hfposemb.analysis.row_pairs").WHOLE_BYTES = 2**26
+import_module("hfposemb.analysis.similarity.row_pairs").WHOLE_BYTES = 2**26
 data = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[2]),) * 2)
 table = extract(sys.argv[1]).token

@@ -12,8 +12,8 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
-from hfposemb.checkpoints.decoded import Decoded
-from hfposemb.checkpoints.safetensors import Checkpoint
+from hfposemb.checkpoints.quantised.decoded import Decoded
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from tests.conftest import Build
 
 TOKENS = "model.embed_tokens.weight"

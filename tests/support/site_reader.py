@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hfposemb.models.page_rules import page_rules
+from hfposemb.models.architectures.page_rules import page_rules
 
 SCRIPT = Path(__file__).parents[1] / "javascript" / "site_reader.js"
 OLDEST = 20

@@ -12,7 +12,7 @@ import pytest
 
 import hfposemb as hpe
 from app.session.source_names import HUB_PRESETS, PRESETS
-from hfposemb.analysis.surrogates import DRAWS
+from hfposemb.analysis.nulls.surrogates import DRAWS
 from hfposemb.cli.main import main
 from hfposemb.cli.parser import parser
 from hfposemb.comparison.metrics import measures_named

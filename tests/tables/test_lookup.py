@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hfposemb.analysis.nearest_rows import neighbours
-from hfposemb.analysis.row_pairs import pair_similarities
+from hfposemb.analysis.similarity.nearest_rows import neighbours
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.errors import InputError
 from hfposemb.tables.row_lookup import named, reading, spellings, spelt, typed
 from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import hfposemb as hpe
-from hfposemb.models.position_mechanisms import keys
+from hfposemb.models.positions.position_mechanisms import keys
 from hfposemb.tables.encodings import Absolute, Convolution, NoPositions, RelativeBias, RelativeTable
 from tests.architectures.tiny import build
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.analysis.resolution import frequency_resolution
+from hfposemb.analysis.positions.resolution import frequency_resolution
 from hfposemb.tables.closed_forms import LAYOUTS
 from hfposemb.tables.encodings import PositionEncoding
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis import projection
+from hfposemb.analysis.projection import projecting as projection
 from hfposemb.checks.rope_report import rope_report
 from hfposemb.surveys.remeasure import again
 from hfposemb.surveys.worker_pool import Engine

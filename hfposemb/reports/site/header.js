@@ -1,4 +1,4 @@
-// The header of a safetensors file: the rules of checkpoints/safetensors.py, byte by byte.
+// The header of a safetensors file: the rules of checkpoints/safetensors/checkpoint.py, byte by byte.
 
 import { decoded, unquoted } from "./json_text.js";
 import { fault, foreign, quoted } from "./refusal.js";

@@ -1,0 +1,426 @@
+"""Panels of a comparison: metrics, pairs, moved words and aligned maps."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import hfposemb as hpe
+from hfposemb.comparison.aligned_maps import AlignedMaps, align_maps
+from hfposemb.comparison.alignment import rows_of
+from hfposemb.comparison.matched_rows import tables_of
+from hfposemb.comparison.side_by_side import Run
+from hfposemb.figures.map_pairs import beside
+from hfposemb.numbers import percent
+from hfposemb.reports import html_tables
+from hfposemb.tables.embeddings import LazyMapping
+from hfposemb.text import one_line
+
+from ... import limits
+from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Panels
+from ...components.recipe import Recipe, folded_code
+from ...jobs import children
+from ...recipes import comparison_snippets
+from ...session.library import allowed, source_key
+from ...session.opened import Opened
+from ...session.source_names import short_names
+from ...session.state import Session
+from ..chosen_word import shown
+
+if TYPE_CHECKING:
+    from hfposemb.comparison.moved_words import Move, Moves
+    from hfposemb.comparison.results import Comparison
+    from hfposemb.tables.embeddings import Embeddings
+    from hfposemb.tables.table import EmbeddingTable
+
+
+POSITIONS, TOKENS = "Positions", "Tokens"
+
+
+ROLES = {POSITIONS: "position", TOKENS: "token"}
+FIGURES_HELP = """
+Each number is measured on the whole table. Next to a number of positions is the same number for an untrained table and
+for a sinusoid of that shape. Next to a number of tokens is its chance level, the middle 95 % of the values of random
+tables of the same shape and scale: a number within that range says little about the model.
+"""
+
+
+PAIRS_HELP = """
+Each measure is 0 for tables that have nothing in common, and 1 for tables that differ only by rotation, translation and
+scale. CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all
+cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation explains (Schönemann 1966), and shared
+neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
+computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 90 % of the
+values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
+is not tested. For tokens, chance is the same rows in random order. Positions form smooth curves, and any two smooth
+curves are somewhat alike; their surrogates keep the smoothness of both tables and flip the signs of one table's
+components at random. Positions of outlying norm are left out of the test.
+"""
+
+
+MOVED_HELP = """
+One vocabulary is centred, scaled and rotated onto the other. A word has then moved by the difference of its two vectors
+relative to their lengths: 0 if it has not moved, 1 if the vectors have nothing in common. The absolute distance would
+list only the longest vectors.
+
+The lists show the nearest of the shared words by cosine. Tinted words are in both lists.
+"""
+
+
+BONE = '<div class="bone" aria-hidden="true"></div>'
+"""Stands where tables will be while they are measured."""
+
+MAP_HEIGHT = 340
+MAPS_HELP = """
+PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
+UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
+5,000 rows.
+
+Point at a dot to see the same row in the other map.
+"""
+
+
+def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every pair of sources as a choice: label and value."""
+    pairs = combinations(range(len(names)), 2)
+    return [(f"{names[left]} – {names[right]}", f"{left}-{right}") for left, right in pairs]
+
+
+def named_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return every pair of sources, given by their texts, as a choice."""
+    return pair_choices(short_names(texts))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The sources that could be opened, and their comparison; with chance levels and pairs if ``done``.
+
+    ``stopped`` is whether computing those was cancelled or failed.
+    """
+
+    sources: tuple[Opened, ...]
+    comparison: Comparison | None
+    done: bool
+    stopped: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Display names of the sources."""
+        return [source.name for source in self.sources]
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Display names by the names used in the comparison."""
+        return {source.embeddings.name: source.name for source in self.sources if source.embeddings is not None}
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Index pairs of the sources."""
+        return list(combinations(range(len(self.sources)), 2))
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        """Every pair of sources as a choice: label and value."""
+        return pair_choices(self.names)
+
+    def pair(self, chosen: str | None) -> tuple[int, int] | None:
+        """Return the selected pair, or the first."""
+        known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
+        return known.get(chosen or "", next(iter(known.values()), None))
+
+    def recipe(self, *, pairs: bool) -> Recipe:
+        """Return the recipe of the metrics, or with ``pairs`` of the pairwise measures."""
+        return comparison_snippets.compared(
+            self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs
+        )
+
+    def moves(self, pair: tuple[int, int]) -> Moves | None:
+        """Return the words that moved between two sources, if known."""
+        names = [self.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
+        found = self.comparison.moves if self.comparison is not None else ()
+        return next((one for one in found if [one.left, one.right] == names), None)
+
+
+def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison", part: str = "") -> Hashable:
+    """Return the key of a comparison in the library's results. Raises ``SourceError`` for forbidden sources."""
+    return (what, limits.COMPARISON_DRAWS, part, *_keys(texts, public=public))
+
+
+def of_part(opened: Sequence[Opened], part: str | None) -> tuple[Opened, ...]:
+    """Return the sources reduced to a part; sources without it are unchanged."""
+    return tuple(
+        replace(source, embeddings=source.embeddings.part(part), wanted=part)
+        if part and source.embeddings is not None and part in source.parts
+        else source
+        for source in opened
+    )
+
+
+def part_of(*sources: Opened) -> str:
+    """Return the part selected for some sources, or "" if each uses the part that its words enter."""
+    return next((source.wanted for source in sources if source.wanted), "")
+
+
+def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
+    return [source_key(allowed(text, public=public), public=public) for text in texts]
+
+
+def quick(source: Opened) -> bool:
+    """Return whether a source's token table is small enough to be measured while the page waits."""
+    return _quick(source.table("token"))
+
+
+def _quick(table: EmbeddingTable | None) -> bool:
+    return table is None or table.shape[0] * table.shape[1] ** 2 <= limits.QUICK_FLOPS
+
+
+def _positions(source: Opened) -> list[str]:
+    """Return the roles of a source's position tables."""
+    assert source.embeddings is not None
+    return [role for role in source.embeddings.tables if role.rpartition(".")[2] == "position"]
+
+
+def at_once(source: Opened) -> Embeddings:
+    """Return what is measured of a source while the page waits: all of it, or without words if there are many."""
+    found = source.embeddings
+    assert found is not None
+    if quick(source):
+        return found
+    rest = {role: partial(found.tables.__getitem__, role) for role in found.tables if role != "token"}
+    absent = {**found.absent, "token": "its table is large; its metrics are shown once the chance levels are computed"}
+    return replace(found, tables=LazyMapping(rest), absent=absent)
+
+
+def compared(opened: Sequence[Opened], session: Session) -> Compared:
+    """Return what is known about the sources at present: everything, the metrics only, or nothing yet."""
+    having = tuple(source for source in opened if source.embeddings is not None)
+    if not having:
+        return Compared((), None, done=True)
+    texts = [source.text for source in having]
+    results, part = session.library.results, part_of(*having)
+    if (full := results.get(comparison_key(texts, public=session.public, part=part))) is not None:
+        return Compared(having, full, done=True)
+    positions = [
+        source.embeddings.tables[role] for source in having if source.embeddings for role in _positions(source)
+    ]
+    if not all(map(_quick, positions)):
+        return Compared(having, None, done=False)
+    embeddings = [at_once(source) for source in having if source.embeddings is not None]
+    found = results.make(
+        comparison_key(texts, public=session.public, what="figures", part=part),
+        lambda: hpe.compare(*embeddings, words=(), pairs=False, draws=0, run=Run(progress=False)),
+    )
+    return Compared(having, found, done=False)
+
+
+def parts_of(opened: Sequence[Opened]) -> list[str]:
+    """Return the parts to choose from: those of all sources that have several."""
+    return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
+
+
+def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return parts as choices, preceded by the part that each source's words enter."""
+    return [("default (token input)", ""), *((part, part) for part in parts)]
+
+
+def _how(text: str) -> str:
+    paragraphs = "".join(f"<p>{html.escape(' '.join(part.split()))}</p>" for part in text.strip().split("\n\n"))
+    return f"<details><summary>How to read this</summary>{paragraphs}</details>"
+
+
+def figures_html(found: Compared) -> str:
+    """Return the panel with the metrics of every source."""
+    if not found.sources:
+        return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
+    if found.comparison is None:
+        said = "Stopped." if found.stopped else "The progress is shown above."
+        return f"<h2>These tables are large, so measuring them takes a while</h2><p>{said}</p>"
+    levels = "were not" if found.stopped else "are being"
+    about = html_tables.KEY if found.done else f"Chance levels {levels} computed."
+    finding = html_tables.finding(found.comparison, found.names)
+    table = html_tables.metrics_table(found.comparison, found.names)
+    code = folded_code(found.recipe(pairs=False), finding)
+    return (
+        f"<h2>{html.escape(finding)}</h2><details><summary>All {len(html_tables.known(found.comparison))} numbers"
+        f"</summary><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{code}</details>"
+    )
+
+
+def pairs_html(found: Compared, chosen: str | None = None) -> str:
+    """Return the panel with the measures of the chosen pair, and those of the others folded."""
+    if not found.sources:
+        return ""
+    if len(found.sources) < 2:
+        return "<h2>Similarity of two sources</h2><p>Choose a second source to compare with this one.</p>"
+    if not found.done or found.comparison is None:
+        said = "<p>Not measured.</p>" if found.stopped else f"<p>Measuring, with chance levels…</p>{BONE}"
+        return f"<h2>Similarity of two sources</h2>{said}"
+    title = html.escape(pairs_title(found))
+    tables = pair_tables(found, found.comparison, chosen)
+    code = folded_code(found.recipe(pairs=True), pairs_title(found))
+    return f"<h2>{title}</h2><p>{html.escape(html_tables.KEY)}</p>{tables}{_how(PAIRS_HELP)}{code}"
+
+
+def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> str:
+    """Return the tables of the chosen pair, and those of the others folded."""
+    pair = found.pair(chosen)
+    assert pair is not None
+    names = {found.sources[place].embeddings.name for place in pair}  # type: ignore[union-attr]
+    first, rest = (
+        replace(
+            comparison,
+            pairs=tuple(one for one in comparison.pairs if ({one.left, one.right} == names) is here),
+            missing=tuple(one for one in comparison.missing if ({one.left, one.right} == names) is here),
+        )
+        for here in (True, False)
+    )
+    tables = html_tables.pairs_tables(first, found.named)
+    others = html_tables.pairs_tables(rest, found.named)
+    count = len(found.pairs) - 1
+    said = "The other pair" if count == 1 else f"The other {count} pairs"
+    return f"{tables}<details><summary>{said}</summary>{others}</details>" if others and count else tables
+
+
+def pairs_title(found: Compared) -> str:
+    """State which two tables are most alike, by CKA above chance."""
+    assert found.comparison is not None
+    above: list[tuple[float, str]] = []
+    for pair in found.comparison.pairs:
+        null = pair.measures.get("CKA")
+        if null is not None and html_tables.standing(null) == "above":
+            left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
+            above.append((null.observed, f"{pair.role}s of {left} and {right}"))
+    if not above:
+        return "No two tables are more similar than expected by chance"
+    value, tables = max(above)
+    cka = f"CKA {html_tables.figure(value)}"
+    if len(above) > 1:
+        return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}"
+    who = "Only the" if len(found.comparison.pairs) > 1 else "The"
+    return f"{who} {tables} are more similar than expected by chance: {cka}"
+
+
+def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
+    """Return the words that moved most between a pair, and the selected word's neighbours in both."""
+    pair = found.pair(chosen)
+    if pair is None:
+        return Panels(())
+    left, right = (found.sources[place] for place in pair)
+    empty = Panel("moved", f"Words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
+    moves = found.moves(pair)
+    if moves is None:
+        still = "The search was stopped." if found.stopped else "Searching…"
+        return Panels((_said(empty, why_not(found, pair) if found.done else still),))
+    word = moves.most[at] if 0 <= at < len(moves.most) else moves.most[0]
+    shared = {label for label, _ in word.left} & {label for label, _ in word.right}
+    lists = (
+        NeighbourList(
+            "Moved most",
+            "",
+            tuple(NeighbourRow(shown(one.label), one.distance, one == word, row) for row, one in enumerate(moves.most)),
+        ),
+        _near(left, word.left, shared),
+        _near(right, word.right, shared),
+    )
+    count = f"{moves.shared:,} shared words, mean distance {html_tables.figure(moves.mean)}"
+    chance = f"by chance {html_tables.figure(moves.null.low)} to {html_tables.figure(moves.null.high)}"
+    return Panels(
+        (
+            Panel(
+                "moved",
+                moved_title(word, left.name, right.name),
+                subtitle="Click a moved word to list its neighbours, and a neighbour to open it in Tokens.",
+                emphasis=f"“{shown(word.label)}”",
+                lists=lists,
+                help=MOVED_HELP,
+                foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
+                actions=("Open in Tokens",),
+                recipe=comparison_snippets.moves(left, right, moves.most.index(word)),
+            ),
+        )
+    )
+
+
+def _said(panel: Panel, message: str) -> Panel:
+    return Panel(panel.key, panel.title, message=message, help=panel.help)
+
+
+def _near(source: Opened, near: Sequence[tuple[str, float]], shared: set[str]) -> NeighbourList:
+    rows = (NeighbourRow(shown(label), value, label in shared, place) for place, (label, value) in enumerate(near))
+    return NeighbourList(source.name, source.color, tuple(rows))
+
+
+def moved_title(word: Move, left: str, right: str) -> str:
+    """State how many neighbours a moved word has kept."""
+    kept = round(word.kept * len(word.left))
+    moved = f"“{shown(word.label)}” moved by {html_tables.figure(word.distance)} from {left} to {right}"
+    return f"{moved} and keeps {kept} of its {len(word.left)} neighbours"
+
+
+def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
+    """Return the comparison's reason why two sources are not compared."""
+    names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
+    for one in found.comparison.missing if found.comparison is not None else ():
+        if [one.role, one.left, one.right] == [role, *names]:
+            return one_line(one.reason)
+    return "This pair was not compared."
+
+
+def maps_key(texts: Sequence[str], role: str, method: str, *, public: bool, part: str = "") -> Hashable:
+    """Return the key of two aligned maps in the library's results. Raises like ``comparison_key``."""
+    return ("aligned", role, method, part, *_keys(texts, public=public))
+
+
+def maps_of(left: Opened, right: Opened, role: str, method: str, session: Session) -> AlignedMaps | None:
+    """Return two aligned maps: PCA of small tables is computed, others are returned only if available.
+
+    Raises ``MissingTableError`` if a source has no such table.
+    """
+    key = maps_key([left.text, right.text], role, method, public=session.public, part=part_of(left, right))
+    found: AlignedMaps | None = session.library.results.get(key)
+    if found is not None:
+        return found
+    assert left.embeddings is not None
+    assert right.embeddings is not None
+    one, other = left.embeddings, right.embeddings
+    tables_of(one, other, role)
+    if method == "pca" and (role == "position" or (quick(left) and quick(right))):
+        found = session.library.results.make(key, lambda: align_maps(one, other, role))
+    return found
+
+
+def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Panels:
+    """Return two maps side by side."""
+    drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
+    left, right = (found.sources[place] for place in pair)
+    about = "rotated onto the left map" if maps.method == "pca" else "laid out jointly"
+    for figure in (drawn.left, drawn.right):
+        figure.update_layout(height=MAP_HEIGHT)
+    panels = tuple(
+        Panel(
+            f"map-{side}",
+            "",
+            (Drawing(figure),),
+            source=(source.name, note),
+            color=source.color,
+            help=MAPS_HELP,
+            foot=f"{maps.method.upper()} · {drawn.drawn}",
+            actions=("PNG", "SVG"),
+            recipe=comparison_snippets.maps(left, right, maps.role, maps.method, side),
+        )
+        for side, source, figure, note in (
+            ("left", left, drawn.left, rows_of(maps.role, (maps.parts[0], ""))),
+            ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
+        )
+    )
+    share = percent(maps.disparity)
+    heading = (
+        f"After the best alignment, the maps of {left.name} and {right.name} differ by {share}"
+        if maps.method == "pca"
+        else f"In a joint layout, the maps of {left.name} and {right.name} differ by {share}"
+    )
+    return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)

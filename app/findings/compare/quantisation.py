@@ -1,0 +1,153 @@
+"""The fold of a model in full precision and quantised: what quantisation did to its token vectors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import gradio as gr
+
+from hfposemb.comparison.quantisation import LISTED, quantised_pair
+from hfposemb.figures.quantisation_errors import quantisation_errors
+from hfposemb.reports.html_tables import damage
+from hfposemb.text import one_line
+
+from ...components.events import QUIET
+from ...components.happened import Happened
+from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
+from ...jobs import measuring
+from ...recipes import comparison_snippets
+from ..chosen_word import shown
+from .comparison import Compared
+
+if TYPE_CHECKING:
+    from hfposemb.comparison.quantisation import QuantisationDamage
+
+    from ...jobs.children import Progress
+    from ...jobs.visitor import Visitor
+    from ...session.opened import Opened
+    from ...session.state import Session
+
+NAME = "quantisation"
+QUESTION = "Quantisation: what did it do to the tokens?"
+AGAIN = "Compare again"
+HELP = """
+Both sources are one model, stored with different precision. The relative error of a token is the distance of its
+quantised vector from the original one, divided by the norm of the original. A neighbour is kept if it is among the ten
+nearest in both tables.
+
+The band is the middle 95 % of what random errors of the same energy do, spread evenly over the table. Quantisation with
+a scale per row or block makes errors that follow the lengths of the vectors, so it usually lies outside the band.
+"""
+
+
+def forms_of(opened: Sequence[Opened], chosen: str | None) -> tuple[Opened, Opened] | None:
+    """Return the original and the quantised one of the chosen pair; ``None`` if it is not a model in both forms."""
+    having = tuple(source for source in opened if source.embeddings is not None)
+    pair = Compared(having, None, done=False).pair(chosen)
+    if pair is None:
+        return None
+    sources = {id(having[place].embeddings): having[place] for place in pair}
+    forms = quantised_pair([source.embeddings for source in sources.values() if source.embeddings is not None])
+    return None if forms is None else (sources[id(forms[0])], sources[id(forms[1])])
+
+
+def wanted_of(session: Session, forms: tuple[Opened, Opened] | None) -> list[list[str]]:
+    """Return the comparison ``[[original, quantised]]`` if it has yet to be computed, for ``measure``."""
+    return [] if forms is None or _known(session, forms) is not None else [[source.text for source in forms]]
+
+
+async def measure(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
+) -> AsyncGenerator[Progress, None]:
+    """Compare the sources ``[[original, quantised]]`` in a child process."""
+    texts = list(wanted[0][:2])
+    key = _key(session, session.open(texts))
+    steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.quantised, texts, LISTED)
+    async with aclosing(steps):
+        async for progress in steps:
+            yield progress
+
+
+def _key(session: Session, forms: Sequence[Opened]) -> Any:
+    original, quantised = (session.source_key(source, (NAME, LISTED)) for source in forms)
+    return original, quantised
+
+
+def _known(session: Session, forms: Sequence[Opened]) -> QuantisationDamage | None:
+    found: QuantisationDamage | None = session.library.results.get(_key(session, forms))
+    return found
+
+
+def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *, stopped: bool = False) -> Panels:
+    """Return the panel of a model in both forms; if its comparison was ``stopped``, it can be asked for again."""
+    if forms is None:
+        return Panels(())
+    original, quantised = forms
+    found = _known(session, forms)
+    if found is None:
+        said = "The comparison was stopped." if stopped else "Comparing every token with the original…"
+        title = f"{quantised.name} against {original.name}"
+        return Panels((Panel(NAME, title, message=said, help=HELP, actions=(AGAIN,) if stopped else ()),))
+    columns = {
+        "Largest relative errors": [move.distance for move in found.worst],
+        "Share of their neighbours kept": [move.kept for move in found.worst],
+    }
+    figure = quantisation_errors(found, style=(quantised.color, quantised.dash))
+    panel = Panel(
+        NAME,
+        damage(found),
+        (Drawing(figure),),
+        source=(quantised.name, f"{found.stored[1]}; {original.name} is {found.stored[0]}"),
+        color=quantised.color,
+        help=HELP,
+        lists=tuple(NeighbourList(name, "", _rows(found, values)) for name, values in columns.items()),
+        foot="; ".join([f"{len(found.labels):,} tokens", *map(one_line, found.notes)]),
+        actions=("PNG", "SVG"),
+        recipe=comparison_snippets.quantised(original, quantised, count=LISTED),
+    )
+    return Panels((panel,))
+
+
+def _rows(found: QuantisationDamage, values: Sequence[float]) -> tuple[NeighbourRow, ...]:
+    words = (shown(move.label) for move in found.worst)
+    return tuple(NeighbourRow(word, value, id=row) for row, (word, value) in enumerate(zip(words, values, strict=True)))
+
+
+def quantisation_fold(session: Session, chosen: gr.State) -> None:
+    """Create and bind the fold, which is shown for a chosen pair that is a model in both forms."""
+    box, unfolded = session.fold(NAME, QUESTION)
+    with box:
+        with gr.Column(elem_classes="in-place"):
+            work = session.jobs.bind(partial(measure, session), name=NAME, label="Quantisation")
+        row = PanelRow((), scope=session.scope)
+
+    def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
+        forms = forms_of(opened, chosen)
+        seen = gr.update(visible=forms is not None)
+        if not unfolded:
+            return [seen, gr.skip(), []]
+        wanted = wanted_of(session, forms)
+        tried = [list(one[:2]) for one in done.get("wanted", [])]  # without the id of a comparison asked for again
+        stopped = bool(wanted) and not done.get("ok", True) and tried == wanted
+        return [seen, quantisation_panels(session, forms, stopped=stopped), [] if stopped else wanted]
+
+    def act(due: list[Any], chosen: str | None, happened: Happened) -> list[Any]:
+        told, forms = happened.told, forms_of(session.shown(due), chosen)
+        stay = [gr.skip()] * 3
+        if forms is None:
+            return [gr.skip(), *stay]
+        if told.get("action") == AGAIN:
+            return [[[*(source.text for source in forms), uuid4().hex]], *stay]
+        found, row = _known(session, forms), told.get("id")
+        if found is None or not isinstance(row, int) or not 0 <= row < len(found.worst):
+            return [gr.skip(), *stay]
+        return [gr.skip(), *session.show_word(forms[1], found.worst[row].label)]
+
+    inputs = [unfolded, chosen, work.done]
+    session.redraw(draw, [box, row, work.wanted], inputs=inputs, on=[unfolded.change, chosen.change, work.done.change])
+    asked = [work.wanted, session.asked, session.tabs, session.active]
+    row.select(act, [session.due, chosen], asked, trigger_mode="always_last", **QUIET)

@@ -1,0 +1,175 @@
+"""Position tables over an image: the similarity of each patch's position to all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+import hfposemb as hpe
+from hfposemb.analysis.positions import patches as image_patches
+from hfposemb.figures import matrix_figures
+from hfposemb.figures.palette import SIMILARITY
+from hfposemb.figures.style import listed
+from hfposemb.numbers import number, percent
+from hfposemb.reports.position_findings import sentence
+from hfposemb.tables import null_comparison
+from hfposemb.tables.encodings import Absolute, Grid
+
+from ...components.happened import Happened
+from ...components.plot import Drawing, Panel, Panels, ScaleBar
+from ...recipes import position_snippets
+from ...session.opened import Opened
+from ...session.shown_positions import FILES, MOST
+from ...session.state import Session
+
+PATCH_HELP = """
+Each tile belongs to the patch at its place in the image, and shows the cosine of that patch's position vector with
+those of all patches. In a model that has learned where patches are, a tile is brightest at its own place, with stripes
+along its row and column (Dosovitskiy et al. 2021, figure 7). Click a tile to enlarge it.
+
+The shares are those of a two-way analysis of variance without interaction: the variance of the row means, and of the
+column means, over the variance of all patches. The remainder is what no sum of a row vector and a column vector can
+give. The same shares are shown for shuffled patches (100 times): the mean, and ± half of the interval that contains
+95 % of the values.
+"""
+
+
+def image_of(source: Opened) -> tuple[str, Absolute] | None:
+    """Return the part of a source whose positions lie on an image grid: the shown one, or the first such part."""
+    if source.embeddings is None:
+        return None
+    for part in dict.fromkeys([source.part, *source.parts]):
+        try:
+            encoding = source.embeddings.positions[part] if part else None
+        except hpe.HfposembError:
+            continue  # the source's own panel shows the reason
+        if isinstance(encoding, Absolute) and encoding.grid is not None:
+            return part, encoding
+    return None
+
+
+def patches(opened: Sequence[Opened], picked: Mapping[str, int], session: Session) -> Panels:
+    """Draw patch maps for every source with an image grid, and the picked patch enlarged."""
+    drawn: list[Panel] = []
+    for source in opened:
+        if (found := image_of(source)) is not None:
+            drawn += patch_panels(source, found[0], found[1], picked, session)
+    return Panels(
+        tuple(drawn),
+        heading="Positions in the image" if drawn else "",
+        subheading="Each tile shows how similar one patch's position is to all. Click a tile to enlarge it."
+        if drawn
+        else "",
+        scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),) if drawn else (),
+        columns=2,
+    )
+
+
+def patch_panels(
+    source: Opened, part: str, encoding: Absolute, picked: Mapping[str, int], session: Session
+) -> list[Panel]:
+    """Draw the tiles of one source, and the map of one patch."""
+    grid = encoding.grid
+    assert grid is not None
+    name = " · ".join(filter(None, [f"{grid.rows} × {grid.columns} patches", part if len(source.parts) > 1 else ""]))
+    empty = Panel(key=f"{source.text} tiles", title="", source=(source.name, name), color=source.color)
+    patch = picked.get(source.text, -1)
+    if not 0 <= patch < grid.rows * grid.columns:
+        patch = grid.rows // 2 * grid.columns + grid.columns // 2
+    if grid.rows * grid.columns > MOST:
+        return [replace(empty, message=f"Too many patches to draw: {grid.rows * grid.columns:,}, at most {MOST:,}.")]
+    try:
+        maps = image_patches.patch_maps(encoding)
+        tiles = replace(
+            empty,
+            title=patch_finding(encoding, session),
+            drawings=(Drawing(matrix_figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
+            help=PATCH_HELP,
+            foot=first_rows(grid),
+            actions=FILES,
+            recipe=position_snippets.patch_tiles(source, part),
+        )
+        large = replace(
+            empty,
+            key=f"{source.text} map",
+            title=patch_nearest(encoding, patch),
+            drawings=(
+                Drawing(
+                    matrix_figures.patch_map(image_patches.patch_map(encoding, patch), patch), place_of(grid, patch)
+                ),
+            ),
+            actions=FILES,
+            emphasis=place_of(grid, patch),
+            recipe=position_snippets.patch_map(source, part, patch),
+        )
+    except hpe.HfposembError as error:
+        return [replace(empty, message=sentence(error), tone="error")]
+    return [tiles, large]
+
+
+def place_of(grid: Grid, patch: int) -> str:
+    """Return the row and column of a patch as text."""
+    row, column = divmod(patch, grid.columns)
+    return f"row\u00a0{row}, column\u00a0{column}"
+
+
+def first_rows(grid: Grid) -> str:
+    """State which rows of the table are not patches."""
+    if not grid.first:
+        return "Every row is a patch"
+    return "Row 0 is not a patch" if grid.first == 1 else f"Rows 0 to {grid.first - 1} are not patches"
+
+
+def tile_caption(maps: image_patches.PatchMaps) -> str:
+    """State which patches have a tile."""
+    rows, columns = maps.grid.rows, maps.grid.columns
+    if (len(maps.rows), len(maps.columns)) == (rows, columns):
+        return "one tile per patch"
+    return f"tiles of {len(maps.rows)} of {rows} rows and {len(maps.columns)} of {columns} columns, evenly spaced"
+
+
+def patch_finding(encoding: Absolute, session: Session) -> str:
+    """State the share of variance explained by rows and columns, and the same for shuffled patches."""
+    try:
+        found = session.library.result(
+            encoding.table, ("grid variance", encoding.grid), lambda: image_patches.grid_variance(encoding)
+        )
+    except hpe.HfposembError as error:
+        return sentence(error)
+    nulls = [spread(found.nulls[name]) for name in ("row", "column")]
+    chance = f"{nulls[0]} each" if nulls[0] == nulls[1] else " and ".join(nulls)
+    shares = f"Rows explain {percent(found.row)}, columns {percent(found.column)} of the variance"
+    return f"{shares}; shuffled patches: {chance}"
+
+
+def spread(null: null_comparison.Null) -> str:
+    """Format a null as its mean ± half of its interval."""
+    return f"{percent(null.mean)}\u00a0±\u00a0{max(1, round(50 * (null.high - null.low)))}"
+
+
+def patch_nearest(encoding: Absolute, patch: int) -> str:
+    """State which patches are most similar to the picked one."""
+    grid = encoding.grid
+    assert grid is not None
+    patches = encoding.table.part(grid.first, grid.first + grid.rows * grid.columns)
+    try:
+        found = hpe.neighbours(patches, patch, k=min(2, grid.rows * grid.columns - 1))
+    except hpe.HfposembError as error:
+        return sentence(error)
+    others = [
+        f"{place_of(grid, int(row))} ({number(value, digits=2)})"
+        for row, value in zip(found.rows, found.values, strict=True)
+    ]
+    return f"The patch in {place_of(grid, patch)} is most similar to {listed(others)}"
+
+
+def pick(event: Happened, picked: dict[str, int]) -> Any:
+    """Pick the patch that was clicked, for the source it belongs to."""
+    found = event.told
+    index, panel = found.get("index"), found.get("panel")
+    if found.get("group") != "patch" or not isinstance(index, int) or index < 0 or not isinstance(panel, str):
+        return gr.skip()
+    return {**picked, panel.rpartition(" ")[0]: index}

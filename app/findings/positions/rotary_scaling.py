@@ -1,0 +1,216 @@
+"""Panels of rotary positions: the kernel of each scaling, declared against plain rotations, and the base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hfposemb.checks.rope_report import MULTIPLES, ScalingEffect, rope_report
+from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures
+from hfposemb.figures.palette import CLASSES, SOURCES
+from hfposemb.figures.style import ACCENT, Axis, Series, listed
+from hfposemb.numbers import number
+from hfposemb.reports.position_findings import sentence
+from hfposemb.tables.rotary import Rotary
+from hfposemb.text import sentence_case
+
+from ...components.plot import Drawing, Panel, Panels
+from ...recipes import rope_snippets
+from ...session.library import allowed, source_key
+from ...session.opened import Opened
+from ...session.shown_positions import FILES
+from ...session.state import Session
+from .position_clouds import series_of
+
+if TYPE_CHECKING:
+    from hfposemb.checks.rope_report import BaseCheck, RopeReport
+
+MOST_PAIRS = 128
+"""Pairs up to which the scalings are compared while the page waits; heads are at most 256 wide."""
+
+SEARCHED = 2**21
+"""Positions times pairs up to which the smallest base is searched, about a second."""
+
+HEIGHT = 260
+
+GROUPS = 96
+"""Groups of neighbouring distances whose kernel is averaged; single values would hide each other far away."""
+
+STYLES = {
+    "linear": (SOURCES[0].colour.light, "dash"),
+    "dynamic": (SOURCES[1].colour.light, "dashdot"),
+    "yarn": (SOURCES[3].colour.light, "solid"),
+    "longrope": (CLASSES["unused"].light, "dot"),
+    "llama3": (SOURCES[2].colour.light, "dash"),
+}
+NAMES = {"longrope": "LongRoPE", "yarn": "YaRN", "llama3": "Llama 3"}
+"""Names of scalings that do not begin like other words."""
+
+ABOUT = (
+    "Scaling slows the rotation for texts longer than those of training. The plots show the kernel by distance, in "
+    "inputs of 1, 2, 4 and 8 trained lengths."
+)
+KERNEL_HELP = """
+The mean of cos(k·ω_i) over all pairs i at distance k: the logit of a vector with equal energy in every pair against
+itself, k positions away. Each line is a scaling by a factor of 8 with its usual parameters; “declared” is that of the
+configuration, “none” is plain. Far away the kernel oscillates, so means over neighbouring distances are drawn.
+
+A pair reaches a new angle if it did not complete a turn in training and turns further in this input. Near: distances
+up to 64. Scalings that slow fast pairs blur neighbouring words.
+
+Papers: Chen et al. 2023 (linear), Peng et al. 2023 (YaRN), Ding et al. 2024 (LongRoPE), Dubey et al. 2024 (Llama 3).
+"""
+AGREEMENT_HELP = """
+The cosine of a vector rotated as declared and the same vector rotated plainly, with equal energy in every pair. Where
+it is far below 1, the model was or must be trained with the scaling.
+
+Where Σ cos(m·ω_i) is negative at a distance m, a similar token scores lower than a random one. The smallest base whose
+sum is not negative at any distance below a length is the bound of Men et al. 2024.
+"""
+
+
+def is_rotary(source: Opened) -> bool:
+    """Return whether the shown part of a source has rotary positions that can be computed."""
+    try:
+        return isinstance(source.position, Rotary)
+    except HfposembError:
+        return False  # the source's own panel shows the reason
+
+
+def scaling_panels(opened: Sequence[Opened], session: Session) -> Panels:
+    """Draw the kernels of all scalings at four lengths, and declared against plain, for every rotary source."""
+    panels: list[Panel] = []
+    for source in filter(is_rotary, opened):
+        try:
+            panels += _of_source(source, session)
+        except HfposembError as error:
+            panels.append(Panel(f"rope {source.text}", "", source=(source.name, ""), message=sentence(error)))
+    if not panels:
+        return Panels(())
+    return Panels(tuple(panels), heading="Rotary positions: what scaling changes", subheading=ABOUT, columns=2)
+
+
+def _of_source(source: Opened, session: Session) -> list[Panel]:
+    encoding = source.position
+    assert isinstance(encoding, Rotary)
+    pairs, trained = len(encoding.inv_freq), encoding.trained_length or encoding.length
+    if pairs > MOST_PAIRS:
+        said = f"It has {pairs:,} pairs, too many to compare here. Run: hfposemb rope {source.text}"
+        return [Panel(f"rope {source.text}", "", source=(source.name, ""), color=source.color, message=said, span=2)]
+    search = None if pairs * trained <= SEARCHED else 0
+    key = ("rope", source_key(allowed(source.text, public=session.public), public=session.public), source.part)
+    report = session.library.results.make(key, lambda: _measured(source, search))
+    kernels = [_kernel_panel(source, report, multiple, search) for multiple in MULTIPLES if report.effects]
+    return [*kernels, _agreement_panel(source, report, search)]
+
+
+def _measured(source: Opened, search: int | None) -> RopeReport:
+    assert source.embeddings is not None  # otherwise it has no position
+    if search is None:
+        return rope_report(source.embeddings, part=source.part)
+    return rope_report(source.embeddings, part=source.part, search=search)
+
+
+def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int | None) -> Panel:
+    found = {one.scaling: one for one in report.effects if one.multiple == multiple}
+    lines = [_line(one) for one in found.values()]
+    low = min(float(_in_groups(one.kernel).min()) for one in report.effects)
+    x = Axis("distance, log scale", log=True)
+    figure = line_figures.curves(lines, x=x, y=Axis("kernel", span=(low - 0.05, 1.05)), height=HEIGHT)
+    return Panel(
+        f"rope {multiple} {source.text}",
+        kernel_title(found, report.pairs),
+        source=(source.name, f"{multiple} × the length"),
+        color=source.color,
+        drawings=(Drawing(figure),),
+        help=KERNEL_HELP,
+        foot=f"{next(iter(found.values())).length:,} positions, factor 8, mean of near distances",
+        actions=FILES,
+        recipe=rope_snippets.kernels(source, multiple, search, groups=GROUPS),
+    )
+
+
+def _line(one: ScalingEffect) -> Series:
+    at, values = (_in_groups(part).astype(np.float32) for part in (one.distances, one.kernel))
+    if one.scaling == "declared":
+        return Series(one.scaling, values, ACCENT, "solid", at=at, chosen=True)
+    if one.scaling == "none":
+        return Series(one.scaling, values, at=at)
+    colour, dash = STYLES[one.scaling]
+    return Series(one.scaling, values, colour, dash, at=at)
+
+
+def _in_groups(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return means over groups of neighbouring values, longer and longer ones."""
+    starts = np.unique(np.geomspace(1, len(values), GROUPS).astype(int)) - 1
+    return np.asarray(np.add.reduceat(values, starts) / np.diff([*starts, len(values)]), np.float64)
+
+
+def kernel_title(found: dict[str, ScalingEffect], pairs: int) -> str:
+    """State how many pairs reach new angles unscaled and scaled, or within the trained length what changes most."""
+    plain, others = found.get("none"), {name: one for name, one in found.items() if name != "none"}
+    if plain is None or not plain.unseen:
+        name, most = max(others.items(), key=lambda item: item[1].near, default=("none", plain))
+        if most is None or not most.near:
+            return "No scaling changes the kernel of near words"
+        how = "the declared scaling" if name == "declared" else name
+        return f"Near words change most by {how}: {number(most.near)}"
+    said = f"Unscaled, {plain.unseen} of {pairs} pairs reach new angles"
+    if "declared" in found:
+        return f"{said}; as declared, {found['declared'].unseen or 'none'}"
+    free = [name for name, one in others.items() if not one.unseen]
+    return f"{said}; scaled, none" if len(free) == len(others) else f"{said}; none with {listed(free or ['any'])}"
+
+
+def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> Panel:
+    drawings: tuple[Drawing, ...] = ()
+    if report.scaling:
+        at = np.array(list(report.agreement), np.float32) + 1
+        line = series_of(source, np.array(list(report.agreement.values())), at=at)
+        x = Axis("position, counted from 1, log scale", log=True)
+        drawings = (Drawing(line_figures.curves([line], x=x, y=Axis("cosine"), height=HEIGHT - 60)),)
+    numbers = [(f"{report.never_turned:,}", f"of {report.pairs:,} pairs never made a full turn in training")]
+    if report.base is not None:
+        numbers += _base_numbers(report.base)
+    absent = [
+        f"{NAMES.get(name, sentence_case(name))} is not compared: {reason}." for name, reason in report.absent.items()
+    ]
+    return Panel(
+        f"rope {source.text}",
+        agreement_title(report),
+        source=(source.name, "declared and plain" if report.scaling else "the base"),
+        color=source.color,
+        drawings=drawings,
+        numbers=tuple(numbers),
+        message=" ".join(absent),
+        help=AGREEMENT_HELP,
+        actions=FILES if drawings else (),
+        recipe=rope_snippets.agreement(source, search, base=report.base is not None),
+        span=2,
+    )
+
+
+def _base_numbers(base: BaseCheck) -> list[tuple[str, str]]:
+    lowest = (number(base.lowest, digits=2), "lowest sum of cosines; below 0 a similar word scores lower")
+    smallest = (
+        ("–", "smallest base without a negative sum: not searched, or above 10¹²")
+        if base.bound is None or not np.isfinite(base.bound)
+        else (number(base.bound, digits=0), f"smallest base without a negative sum for {base.length:,} positions")
+    )
+    return [(number(base.theta, digits=0), "base"), smallest, lowest]
+
+
+def agreement_title(report: RopeReport) -> str:
+    """State the cosine of declared and plain rotations at the last position, or the lowest sum of cosines."""
+    if report.scaling:
+        last, cosine = list(report.agreement.items())[-1]
+        return f"Declared and plain have cosine {number(cosine)} at position {last:,}"
+    if report.base is None:
+        return "Its frequencies are no geometric sequence with one base"
+    base, where = number(report.base.theta, digits=0), f"within {report.base.length:,} positions"
+    verdict = "stays above 0" if report.base.holds else f"falls to {number(report.base.lowest, digits=2)}"
+    return f"With base {base}, the sum of cosines {verdict} {where}"

@@ -1,0 +1,235 @@
+"""Shift analysis, computed when opened: is a shift of the position a rotation?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import gradio as gr
+import numpy as np
+
+from hfposemb.analysis.positions.shift_curves import (
+    SPLITS,
+    SURROGATES,
+    PlaneRotation,
+    ShiftCurve,
+    plane_rotation,
+    shift_by_distance,
+    shift_null,
+    sinusoid_shift_accuracy,
+)
+from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures
+from hfposemb.figures.style import Series, listed
+from hfposemb.numbers import percent
+from hfposemb.reports.position_findings import winding
+from hfposemb.tables.rotary import Rotary
+from hfposemb.text import one_line
+
+from ...components.plot import Drawing, Panel, PanelRow, Panels
+from ...recipes import position_snippets
+from ...session.opened import Opened
+from ...session.shown_positions import FILES, Positions, tables_of
+from ...session.state import Session
+
+if TYPE_CHECKING:
+    from hfposemb.analysis.positions.shift_operator import Split
+
+Map = Literal["linear", "orthogonal"]
+
+QUESTION = "Why sine and cosine? Is a shift of the position a rotation?"
+MAPS: tuple[tuple[str, Map], ...] = (("Any linear map", "linear"), ("Rotation", "orthogonal"))
+STEPS = (1, 4, 16, 64)
+STEP = 4  # initial shift of the plane plot
+FAR = 16  # the shift stated in the title for positions beyond the fitted ones
+
+SHIFT_HELP = """
+For each shift k, the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and tested on the
+rest: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1 for a perfect map and 0 or below for none. A is fitted on
+the 16 leading components, because in full width least squares explains most of pure noise. A rotation may include a
+reflection, but no scaling (Procrustes).
+
+With rows held out at random, the map interpolates between known positions. With rows held out at the end, it has to
+extrapolate. There a fitted map can fail even for the sinusoid: the slow waves that its leading components mix complete
+less than one rotation in the table.
+
+For the sinusoid, a shift by k is exactly a rotation of every pair of sine and cosine by ω k: the dotted line is that
+closed form. Bands are surrogates, tables as smooth as this one whose components have random signs. A line inside its
+band shows only that the table is smooth.
+
+Vaswani et al. 2017, 3.5.
+"""
+PLANE_HELP = """
+The best rotation for a shift by one rotates a few planes, each by its own angle ω. If shifts are rotations, a shift by
+k rotates the same planes by ω k, and the dots lie on the diagonal, as those of the sinusoid do.
+
+Each dot is one plane of the 16 leading components. The x-axis is ω k, the y-axis the angle by which the best rotation
+for a shift by k rotates that plane, both folded to 0 … 180 degrees. A plane counts as rotated by ω k if it
+deviates from a rotation by that angle by at most 14 degrees, or by a quarter that leaves the plane. In an untrained
+table the dots lie anywhere.
+
+After Vaswani et al. 2017, 3.5; Schönemann 1966.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The shift curve of a table, and the lowest and highest of its surrogates."""
+
+    curve: ShiftCurve
+    low: ShiftCurve
+    high: ShiftCurve
+
+
+def measured(positions: Positions, session: Session) -> Measured:
+    """Measure the shown positions, once for all visitors. Raises ``HfposembError`` if there are too few."""
+
+    def make() -> Measured:
+        curve = shift_by_distance(positions.table)
+        return Measured(curve, *shift_null(positions.table, distances=curve.distances.tolist()))
+
+    return session.library.result(positions.whole, ("shifts", positions.length), make)
+
+
+def turned(positions: Positions, step: int, session: Session) -> PlaneRotation:
+    """Measure the planes turned by a shift of ``step``, once for all visitors.
+
+    Raises ``HfposembError`` if there are too few positions.
+    """
+    key = ("turning", positions.length, step)
+    return session.library.result(positions.whole, key, lambda: plane_rotation(positions.table, step))
+
+
+def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, session: Session) -> Panels:
+    """Draw the fit of shifts by a linear map or rotation, for both kinds of held-out rows, and the turned planes."""
+    found, said = {}, []
+    tables = tables_of(opened, length, session)
+    for source, positions in tables.items():
+        try:
+            found[source] = measured(positions, session)
+        except HfposembError as error:
+            said.append(f"{source.name}: {one_line(str(error))}.")
+    by_rule = [source.name for source in opened if not source.error and isinstance(_encoding(source), Rotary)]
+    said += (
+        [f"{listed(by_rule)}: rotary, so a shift rotates queries and keys by ω k by construction."] if by_rule else []
+    )
+    if not found:
+        message = " ".join(said) or "None of the sources has position vectors. Try sample:gpt2."
+        return Panels((Panel("shifts", "No position table to shift", message=message),))
+    tables = {source: tables[source] for source in found}
+    curves = [curve_panel(split, found, which, said) for split in SPLITS]
+    recipes = [position_snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
+    drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
+    drawn.append(plane_panel(tables, step, session))
+    facts = {source.name: positions.facts for source, positions in tables.items()}
+    about = "Fitted on three quarters of the positions, tested on the rest. The first and last rows are left out."
+    return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=3)
+
+
+def _encoding(source: Opened) -> Any:
+    try:
+        return source.position
+    except HfposembError:
+        return None
+
+
+def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said: Sequence[str]) -> Panel:
+    """Draw R² by the distance of the shift for all sources, with the bands of their surrogates."""
+    series = []
+    for source, one in found.items():
+        at, values, low, high = (
+            np.asarray(part, np.float32)
+            for part in (one.curve.distances, *(getattr(c, which)[split] for c in (one.curve, one.low, one.high)))
+        )
+        series.append(Series(source.name, values, source.color, source.dash, at=at, band=(low, high)))
+    if any(_encoding(source).kind == "sinusoidal" for source in found):
+        longest = max(found, key=lambda source: len(found[source].curve.distances))
+        distances = found[longest].curve.distances
+        table = longest.position.table
+        ones = sinusoid_shift_accuracy(*table.shape, distances=distances)
+        series.append(Series("closed form", ones.astype(np.float32), at=distances.astype(np.float32)))
+    random = split == "random"
+    distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
+    title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
+    held = "A random quarter held out" if random else "The last quarter held out"
+    foot = f"{held} · band: range of {SURROGATES} surrogates · values below 0 drawn as 0"
+    return Panel(
+        key=f"shift {split}",
+        title=title,
+        drawings=(Drawing(line_figures.shift_by_distance(series)),),
+        help=SHIFT_HELP,
+        foot=" · ".join([foot, *said]) if random else foot,
+        actions=FILES,
+    )
+
+
+def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, distance: int) -> str:
+    """State how well a map by some distance predicts each source."""
+    shares = []
+    for name, curve in curves.items():
+        at = np.flatnonzero(curve.distances == distance)
+        if len(at):
+            value = float(getattr(curve, which)[split][at[0]])
+            shares.append(f"{percent(value)} in {name}" if value > 0 else f"nothing in {name}")
+    one = {"linear": "a linear map", "orthogonal": "a rotation"}[which]
+    where = "one position" if distance == 1 else f"{distance} positions"
+    beyond = "" if split == "random" else ", beyond the fitted positions"
+    return f"Of a shift by {where}{beyond}, {one} explains {listed(shares)}"
+
+
+def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) -> Panel:
+    """Draw the angle by which each plane turns against the expected one."""
+    series, shares, problem = [], [], ""
+    measured = []
+    for source, positions in found.items():
+        try:
+            plane = turned(positions, step, session)
+        except HfposembError as error:
+            problem = one_line(str(error))
+            continue
+        at, values = (np.rad2deg(part).astype(np.float32) for part in (plane.expected, plane.turned))
+        series.append(Series(source.name, values, source.color, source.dash, at=at))
+        measured.append(positions)
+        shares.append(f"{int(plane.alike.sum())} of {len(plane.alike)} in {source.name}")
+    if not series:
+        return Panel("planes", "This shift is too large to be fitted", message=f"{problem}. Choose a smaller shift.")
+    distance = "one position" if step == 1 else f"{step} positions"
+    return Panel(
+        key="planes",
+        title=f"Planes rotated by ω k in a shift by {distance}: {listed(shares)}",
+        drawings=(Drawing(line_figures.turned_planes(series)),),
+        help=PLANE_HELP,
+        foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
+        actions=FILES,
+        recipe=position_snippets.planes(measured, step),
+    )
+
+
+def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
+    """Create the accordion, closed; it is computed when opened, and again when the sources change."""
+    from ...session.shown_positions import of_part
+
+    box, asked = session.fold("shifts", QUESTION)
+    with box:
+        with gr.Row(elem_classes="controls"):
+            with gr.Column(scale=0, min_width=260):
+                which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
+            with gr.Column(scale=0, min_width=240):
+                steps = [str(k) for k in STEPS]
+                step = gr.Radio(steps, value=str(STEP), label="Shift of the planes", elem_classes="segmented")
+        row = PanelRow((), scope=session.scope)
+
+    def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:
+        if not asked:
+            return gr.skip()
+        return shift_panels(of_part(opened, part), length, which, int(step), session)
+
+    session.redraw(
+        draw,
+        [row],
+        inputs=[asked, length, which, step, part],
+        on=[asked.change, length.input, which.input, step.input, part.change],
+    )
+    session.keep("map-of-shift", which)
+    session.keep("shifted-by", step)

@@ -1,0 +1,159 @@
+"""The panels of token table against output head: whether both are one table, and if not, what they have in common."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import gradio as gr
+
+from hfposemb.numbers import number
+from hfposemb.text import one_line, sentence_case
+
+from ...components.events import QUIET
+from ...components.happened import Happened
+from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Panels
+from ...jobs import measuring
+from ...recipes import token_snippets
+from ...session.opened import UNREAD, Opened
+from ..chosen_word import Word, shown, with_tokens
+from .head_reading import reading_row, unread
+from .token_search import NOT_SEARCHED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from hfposemb.comparison.moved_words import Move
+    from hfposemb.comparison.token_against_head import HeadComparison, HeadMeasure
+
+    from ...jobs.children import Progress
+    from ...jobs.visitor import Visitor
+    from ...session.state import Session
+
+LISTED = 8
+AGAIN = "Compare again"
+HELP = """
+A tied model reads one table twice: for the vector of a token that goes in, and for the score of each that may come out.
+An untied model learns a table for each. Which of both it is, names and configuration say.
+
+The figures compare a token’s two vectors, beside what the same figure is if the tokens of the head are permuted. CKA is
+the similarity of all inner products (Kornblith et al. 2019), Procrustes fit what the best rotation explains. The lists
+have the tokens whose vectors differ most and least after that rotation; a relative distance of 1.41 is that of
+unrelated vectors of equal length. Click a token.
+"""
+
+
+def head_panels(session: Session, opened: Sequence[Opened], *, stopped: bool = False) -> Panels:
+    """Return one panel for every source with tokens; if a comparison was ``stopped``, it can be asked for again."""
+    panels = [_panel(session, source) for source in with_tokens(opened)]
+    again = {f"head-{text}" for text, _ in wanted_of(session, opened)} if stopped else set()
+    return Panels(tuple(replace(one, actions=(AGAIN,)) if one.key in again else one for one in panels), columns=2)
+
+
+def wanted_of(session: Session, opened: Sequence[Opened]) -> list[list[str]]:
+    """Return the comparisons ``[[source, ""], …]`` that have yet to be computed, for ``compare``."""
+    late = unread(session, opened)
+    waiting = [one for one in opened if one.untied and one.text not in late and _known(session, one) is None]
+    return [[source.text, ""] for source in waiting]
+
+
+async def compare(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
+) -> AsyncGenerator[Progress, None]:
+    """Compare token table and head of the sources ``[[source, id], …]``, each in a child process."""
+    for one in wanted:
+        (source,) = session.open([one[0]])
+        key = session.source_key(source, ("head", LISTED))
+        steps = session.jobs.compute(visitor, part, key, list(one), measuring.head, source.text, LISTED)
+        async with aclosing(steps):
+            async for progress in steps:
+                yield progress
+
+
+def _known(session: Session, source: Opened) -> HeadComparison | None:
+    found: HeadComparison | None = session.library.results.get(session.source_key(source, ("head", LISTED)))
+    return found
+
+
+def _panel(session: Session, source: Opened) -> Panel:
+    assert source.embeddings is not None
+    empty = Panel(f"head-{source.text}", "", source=(source.name, ""), color=source.color, help=HELP)
+    if source.tying is None:
+        reason = source.embeddings.absent.get("head", "none is stored")
+        return replace(empty, title=f"{source.name} has no output head", message=_sentence(reason))
+    if source.tying.tied:
+        title = f"The output head of {source.name} is its token table"
+        return replace(empty, title=title, message=_sentence(source.tying.about))
+    if unread(session, [source]):
+        return replace(empty, title=f"{source.name} has a head of its own", message=_sentence(UNREAD))
+    found = _known(session, source)
+    if found is None:
+        title = f"{source.name} has a head of its own"
+        return replace(empty, title=title, message=_sentence(source.tying.about))
+    rows = {label: row for row, label in reversed(list(enumerate(source.tokens.labels)))}
+    lists = {"Differ most (relative distance)": found.most, "Differ least": found.least}
+    return replace(
+        empty,
+        title=_title(source, found),
+        source=(source.name, f"{found.rows:,} tokens"),
+        numbers=tuple((number(one.null.observed, digits=2), _beside(one)) for one in found.measures),
+        lists=tuple(NeighbourList(name, "", tuple(_row(one, rows) for one in moves)) for name, moves in lists.items()),
+        foot=" · ".join([_sentence(found.tied.about), *found.notes]),
+        recipe=token_snippets.head(source, count=LISTED),
+    )
+
+
+def _sentence(said: str) -> str:
+    return f"{sentence_case(one_line(said)).rstrip('.')}."
+
+
+def _title(source: Opened, found: HeadComparison) -> str:
+    cka = found["CKA"]
+    alike = "are alike" if cka.beyond else "are no more alike than by chance"
+    value, chance = number(cka.observed, digits=2), number(cka.mean, digits=2)
+    return f"Token table and head of {source.name} {alike}: CKA {value} (chance {chance})"
+
+
+def _beside(one: HeadMeasure) -> str:
+    low, mean, high = (number(value, digits=2) for value in (one.null.low, one.null.mean, one.null.high))
+    return f"{one.name}: {one.about}. Chance {mean}, {low} to {high}"
+
+
+def _row(move: Move, rows: dict[str, int]) -> NeighbourRow:
+    return NeighbourRow(shown(move.label), move.distance, False, rows.get(move.label, -1))
+
+
+def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> None:
+    """Create and bind the panels; ``picked`` are the word, the search field and the search, which a click sets."""
+    with gr.Column():
+        read = reading_row(session, unfolded, True, name="compared")
+        work = session.jobs.bind(partial(compare, session), name="head", label="Token table and head")
+        row = PanelRow((), scope=session.scope)
+
+    def draw(opened: Sequence[Opened], unfolded: bool) -> Any:
+        return [head_panels(session, opened), wanted_of(session, opened)] if unfolded else [gr.skip(), []]
+
+    def draw_done(opened: Sequence[Opened], unfolded: bool) -> Any:
+        return head_panels(session, opened, stopped=True) if unfolded else gr.skip()
+
+    def ask(due: list[Any], happened: Happened) -> Any:
+        if happened.get("action") != AGAIN:
+            return gr.skip()
+        wanted = wanted_of(session, session.shown(due))
+        return [[text, uuid4().hex] for text, _ in wanted]  # unique, so that it can be requested again after Cancel
+
+    def pick(due: list[Any], happened: Happened) -> list[Any]:
+        told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
+        source, token = texts.get(str(told.get("panel"))), told.get("id")
+        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
+            return [gr.skip()] * 3
+        text = source.tokens.labels[token]
+        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+
+    session.redraw(draw, [row, work.wanted], inputs=[unfolded], on=[unfolded.change, read.change])
+    session.when([work.done.change], draw_done, [row], inputs=[unfolded])
+    row.select(pick, [session.due], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due], work.wanted, trigger_mode="always_last", **QUIET)

@@ -1,0 +1,229 @@
+"""The panel of odd tokens: ranked lists of one vocabulary, whose tokens are buttons."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import gradio as gr
+
+from hfposemb.analysis.tokens.new_rows import MEANING
+from hfposemb.analysis.tokens.undertrained import UndertrainedToken, UndertrainedTokens, undertrained_tokens
+from hfposemb.errors import HfposembError
+from hfposemb.numbers import number
+from hfposemb.text import one_line, sentence_case
+
+from ...components.events import QUIET
+from ...components.happened import Happened
+from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
+from ...jobs import measuring
+from ...limits import SEARCHED
+from ...recipes import token_snippets
+from ...session.opened import UNREAD, Opened
+from ...session.state import Session
+from ..chosen_word import Word, of_table, shown, source_of
+from .head_reading import reading_row, unread
+from .token_search import NOT_SEARCHED
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from ...components.recipe import Recipe
+    from ...jobs.children import Progress
+    from ...jobs.visitor import Visitor
+
+LISTED = 8
+LOOK = "Look for odd tokens"
+NAMES = {
+    "untrained": "Untrained (distance from unused slots)",
+    "near unused in the head": "Closest to unused slots of the head (distance)",
+    "near unused": "Closest to unused slots (cosine distance)",
+    "near the mean": "Closest to the mean (distance)",
+    "far from the mean": "Farthest from the mean (distance)",
+    "short": "Short (norm)",
+    "long": "Long (norm)",
+    "same": "Equal (count)",
+    "nearly the same": "Nearly equal (distance)",
+}
+OUT = {
+    "near unused in the head": "near unused rows of the head",
+    "near unused": "near unused tokens",
+    "near the mean": "near the mean",
+    "far from the mean": "far from it",
+}
+
+HELP = """
+A token that training hardly saw keeps its initial vector. So it is close to the mean of all tokens, where the
+“SolidGoldMagikarp” of GPT-2 was found (Rumbelow and Watkins 2023; in GPT-2 XL such tokens are far from it), and close
+to the mean of rows that are known to be unused. For the latter, the direction that all tokens share is removed, and the
+list shows the cosine distance to that mean (Land and Bartolo 2024, Fishing for Magikarp).
+
+A norm is an outlier if it differs from the median by a quarter and has a modified z-score that few tables of noise
+reach. Equal rows are equal to the last bit; for nearly equal rows, the distance is relative to the typical distance
+from the mean.
+
+Untrained are the tokens as near to the unused ones as these are to each other. Where a model has an output head of its
+own, it is measured too: its rows move even for tokens that no text contains (Land and Bartolo 2024). Beside a token
+stands whether the tokenizer reserves it, whether it was added later, and whether the chat template writes it.
+
+Every ranking has a first entry, so the foot says how many of those listed lie beyond the farthest of as many normal
+numbers. Whether a model cannot produce a token can be tested only with the model.
+"""
+
+
+def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
+    """Return the panel of the odd tokens of one source."""
+    table = source.table("token") if source else None
+    if source is None or table is None:
+        return ()
+    empty = Panel("odd", f"Odd tokens of {source.name}", help=HELP)
+    try:
+        if unread(session, [source]):
+            return (replace(empty, message=sentence_case(f"{UNREAD}.")),)
+        found = known(session, source)
+        if found is None:
+            size = f"Its tables have {numbers_of(source) / 1e6:,.0f} million numbers"
+            message = f"{size}, so they are searched on request only. In a terminal: hfposemb odd {source.text}"
+            return (replace(empty, message=one_line(message), actions=(LOOK,)),)
+    except HfposembError as error:
+        return (replace(empty, message=one_line(str(error))),)
+    drawn = [one for one in found.lists if one.rows and one.name in NAMES]
+    lists = tuple(NeighbourList(NAMES[one.name], "", tuple(map(_row, one.rows))) for one in drawn)
+    return (
+        replace(
+            empty,
+            title=_title(source, found),
+            subtitle=" ".join(["Candidates only. Click a token.", *_marked(found)]),
+            lists=lists,
+            foot=_foot(found),
+            recipe=_recipe(source, found, [one.name for one in drawn]) if drawn else None,
+        ),
+    )
+
+
+def numbers_of(source: Opened) -> int:
+    """Return how many numbers are searched: those of the token table, and of a head that is stored apart."""
+    rows, width = source.tokens.shape
+    return rows * width * (2 if source.separate else 1)
+
+
+def known(session: Session, source: Opened) -> UndertrainedTokens | None:
+    """Return the odd tokens of a source; for large tables only if they have been computed."""
+    key, embeddings = session.source_key(source, ("odd", LISTED)), source.embeddings
+    if embeddings is not None and numbers_of(source) <= SEARCHED:
+        return session.library.results.make(key, lambda: undertrained_tokens(embeddings, count=LISTED))
+    found: UndertrainedTokens | None = session.library.results.get(key)
+    return found
+
+
+async def look(
+    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
+) -> AsyncGenerator[Progress, None]:
+    """Compute the odd tokens of ``[[source, id]]`` in a child process."""
+    (source,) = session.open([wanted[0][0]])
+    key = session.source_key(source, ("odd", LISTED))
+    steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.odd, source.text, LISTED)
+    async with aclosing(steps):
+        async for progress in steps:
+            yield progress
+
+
+def _row(odd: UndertrainedToken) -> NeighbourRow:
+    label = " = ".join(map(shown, (odd.label, *odd.twins[:1])))
+    marks = f" ({', '.join(odd.marks)})" if odd.marks else ""
+    return NeighbourRow(label + marks, odd.value, bool(odd.marks), odd.row)
+
+
+def _recipe(source: Opened, found: UndertrainedTokens, names: Sequence[str]) -> Recipe:
+    return token_snippets.odd(source, names, count=LISTED, headed=bool(found.head))
+
+
+def _marked(found: UndertrainedTokens) -> list[str]:
+    """State which marks the tinted tokens have, and how the rows of added tokens were made."""
+    marks = dict.fromkeys(mark for one in found.lists for odd in one.rows for mark in odd.marks)
+    tinted = [f"Tinted: {' or '.join(marks)}."] if marks else []
+    return [*tinted, *_added(found)]
+
+
+def _added(found: UndertrainedTokens) -> list[str]:
+    if found.origin is None:
+        return []
+    count = len(found.origin.rows)
+    return [f"{count:,} {'row was' if count == 1 else 'rows were'} added: {MEANING[found.origin.made]}."]
+
+
+def _title(source: Opened, found: UndertrainedTokens) -> str:
+    untrained = next((one for one in found.lists if one.name == "untrained" and one.rows), None)
+    if untrained is not None:
+        count, names = untrained.found or len(untrained.rows), [shown(odd.label) for odd in untrained.rows[:3]]
+        many = f"{count:,} tokens of {source.name} look" if count > 1 else f"1 token of {source.name} looks"
+        return f"{many} untrained: {', '.join(names)}"
+    first = found["near unused"].rows or found["near the mean"].rows
+    where = "the unused slots" if found["near unused"].rows else "the mean of all tokens"
+    names = [shown(odd.label) for odd in first[:3]]
+    return f"Closest to {where} of {source.name}: {', '.join(names)}"
+
+
+def _foot(found: UndertrainedTokens) -> str:
+    """Summarise how far out the lists reach, what was not found, and how evenly the table fills its space."""
+    listed = {one.name: one for one in found.lists}
+    out = [
+        f"{one.beyond} of {len(one.rows)} {where}"
+        for name, where in OUT.items()
+        if (one := listed.get(name)) and one.rows
+    ]
+    said = [f"Beyond chance: {', '.join(out)}"]
+    said += [f"{one.found:,} {one.name}" for one in (found["short"], found["long"]) if one.found]
+    if not found["same"].rows:
+        said.append("no equal rows" if found["nearly the same"].rows else "no equal or nearly equal rows")
+    said += [f"{found['unused'].found:,} unused" if found["unused"].found else "no row known to be unused"]
+    if found.isoscore is not None and found.isoscore_of_noise is not None and found.anisotropy is not None:
+        said.append(f"anisotropy {number(found.anisotropy)} (noise 0)")
+        said.append(f"IsoScore {number(found.isoscore)} (noise {number(found.isoscore_of_noise)})")
+    return " · ".join([*said, *found.notes])
+
+
+def chosen(session: Session, opened: Sequence[Opened], table: str, which: str | None) -> Opened | None:
+    """Return the source that the map shows, with its token table."""
+    drawn = source_of(of_table(session, opened, table), which)
+    return source_of(opened, which if drawn is None else drawn.text)
+
+
+def odd_row(
+    session: Session, controls: Sequence[gr.State], field: gr.Radio, picked: Sequence[Any], unfolded: gr.State
+) -> None:
+    """Create and bind the panel of the source that the map shows.
+
+    ``controls`` are the chosen table and source, ``field`` the control that sets the source; ``picked`` are the word,
+    the search field and the search, which a click sets; ``unfolded`` is whether the fold of the panel is open.
+    """
+    table, which = controls
+    with gr.Column():
+        read = reading_row(session, unfolded, True, name="odd")
+        work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
+        row = PanelRow((), scope=session.scope)
+
+    def draw(opened: Sequence[Opened], unfolded: bool, table: str, which: str | None) -> Any:
+        return odd_panels(session, chosen(session, opened, table, which)) if unfolded else gr.skip()
+
+    def ask(due: list[Any], table: str, which: str | None, happened: Happened) -> Any:
+        source = chosen(session, session.shown(due), table, which)
+        if source is None or happened.get("action") != LOOK:
+            return gr.skip()
+        return [[source.text, uuid4().hex]]  # unique, so that it can be requested again after Cancel
+
+    def pick(due: list[Any], table: str, which: str | None, happened: Happened) -> list[Any]:
+        source, token = chosen(session, session.shown(due), table, which), happened.get("id")
+        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
+            return [gr.skip()] * 3
+        text = source.tokens.labels[token]
+        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+
+    session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
+    session.when([field.input], draw, [row], inputs=[unfolded, table, field])
+    session.when([work.done.change], draw, [row], inputs=[unfolded, *controls])
+    row.select(pick, [session.due, table, which], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due, table, which], work.wanted, trigger_mode="always_last", **QUIET)

@@ -1,0 +1,350 @@
+"""What remains of words and positions when they are added, by the amplitude of the positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hfposemb.composition.amplitude_sweep import Sweep
+from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures, token_figures
+from hfposemb.figures.palette import CLASSES, PALETTE, SHARE, SOURCES
+from hfposemb.figures.style import Axis, Series, listed
+from hfposemb.numbers import number, percent, small_percent
+from hfposemb.tables.table import EmbeddingTable
+from hfposemb.text import one_line
+
+from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
+from ...recipes import sum_snippets
+from ...session.shown_positions import FILES
+from ..chosen_word import Word, row_of, shown
+from ..tokens.token_search import nearest_spelling
+from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, panel_unless
+
+ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
+AMPLITUDE_HELP = """
+The input is x + A·p, where x is the word’s row in the token table and p the position’s row in the position table. The
+model itself uses A = 1. The share under each word is how many of its ten nearest neighbours among all tokens, by
+cosine, are also among the ten nearest of the sum.
+
+Adding does not overwrite. In hundreds of dimensions, two unrelated vectors are almost at right angles, so a position
+moves a word sideways, and seldom towards another word. The two stay separate if positions use directions in which words
+vary less than expected by chance. Chance: subspaces drawn with the words’ own covariance, 95 % of 50, after an
+observation on GPT-2 by Simon (2023).
+"""
+
+
+SURVIVAL_HELP = """
+500 random words get random positions, and the ten nearest tokens of x + A·p are compared with those of x. The tokens
+that are searched have no position added. The band is the 2.5–97.5 % interval over resampled words (bootstrap, Efron
+1979). Random neighbours would keep ten divided by the size of the vocabulary.
+
+If sinusoid and random positions are scaled, they have the mean norm of the model’s own, so that only their directions
+differ. Their original norm is √(d/2) for the sinusoid (Vaswani et al. 2017, who multiply words by √d to match it), and
+0.02·√d for random positions.
+"""
+
+
+LISTS_HELP = """
+The ten tokens nearest to the word alone, and to its sum with the vector of its position, by exact cosine with every
+token. Click a word of the sentence to select it; click a neighbour to add it to the anchor words.
+"""
+
+
+ANCHOR_HELP = """
+The cosine of x + A·p with the chosen words, averaged over all inner positions p; the band contains 95 % of them. All
+cosines shrink as the position grows, because it becomes a larger part of the sum. What matters is that they keep their
+order and stay outside the grey band, which contains 95 % of the cosines with random tokens.
+"""
+
+
+RECOVERY_HELP = """
+The word is decoded as the token nearest to the sum, by distance. The position is decoded by a linear map, the
+discriminant yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) (Fisher 1936), where Σ is the scatter of the tokens, estimated on tokens that
+are not tested. So a linear layer, such as a query or key of attention, can decode both from the sum.
+
+Concatenated instead of added, both would be decoded exactly at every amplitude, at the cost of twice the width.
+"""
+
+
+MAP_HELP = """
+Each strip is a word, each column a position: how many of the word’s ten nearest neighbours are kept there, at the
+chosen amplitude. In many tables the vector of position 0 is unlike the others, and longer.
+"""
+
+
+HALF = 0.5
+WHOLE: dict[str, Any] = {"span": (-0.02, 1.04), "ticks": (0, 0.25, 0.5, 0.75, 1)}
+"""An axis of shares from 0 to 1."""
+
+
+def amplitude_lines(
+    title: str, series: Sequence[Series], view: View, *, height: int, labels: Any = "line", **y: Any
+) -> Drawing:
+    """Draw lines against the amplitude, with a mark at the chosen one."""
+    ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
+    x = Axis("position amplitude", ticks=ticks, span=(0.0, 4.0))
+    marked = view.asked.amplitude
+    figure = line_figures.curves(
+        series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=percent, height=height
+    )
+    figure.update_xaxes(ticktext=[f"{tick:g}×" for tick in ticks])
+    return Drawing(figure)
+
+
+def finding_panel(view: View) -> Panel:
+    """State whether words keep their neighbours at the chosen amplitude."""
+
+    def made(empty: Panel) -> Panel:
+        words, found = view.chosen, view.sweeps[view.asked.whose]
+        kept = float(found.kept[found.index(view.asked.amplitude)])
+        whose = {"own": "positions", "sinusoid": "the sinusoid", "random": "random positions"}[view.asked.whose]
+        said = f"words keep {percent(kept)} of their neighbours"
+        title = f"Adding {whose} does not destroy the words: at {view.times}, {said}"
+        if view.asked.amplitude == 0:
+            title = "Without positions, words keep all their neighbours, and have no position"
+        elif kept < HALF:
+            lost = f"which keep {percent(kept)} of their neighbours"
+            title = f"At {view.times}, adding {whose} obscures the words, {lost}"
+        longer, shorter = ("words", "positions") if words.ratio >= 1 else ("positions", "words")
+        length = number(max(words.ratio, 1 / words.ratio), digits=1)
+        return replace(
+            empty,
+            title=title,
+            subtitle=f"{view.source.name}: word + amplitude × position{_unshown(view)}. At 1×, {longer} have {length} "
+            f"times the norm of {shorter}.{_directions(view)}",
+            recipe=sum_snippets.finding(view.source, words.adding, view.step),
+        )
+
+    return panel_unless("finding", f"Adding positions to the words of {view.source.name}", AMPLITUDE_HELP, made)
+
+
+def _unshown(view: View) -> str:
+    """Name what the model adds as well."""
+    try:
+        return " (the model adds a segment vector, too)" if view.inputs.type.any() else ""
+    except HfposembError:
+        return ""
+
+
+def _directions(view: View) -> str:
+    """State the share of the words' variance in the leading directions of the model's own positions."""
+    if view.asked.whose != "own":
+        return ""
+    try:
+        found = view.overlap()
+    except HfposembError:
+        return ""
+    share, low, high = percent(found.share), percent(found.low), percent(found.high)
+    return (
+        f" {found.components} leading directions of positions hold {share} of the words’ variance "
+        f"(chance: {low} to {high})."
+    )
+
+
+def survival_panel(view: View) -> Panel:
+    """Draw the share of neighbours kept against the amplitude, for the three kinds of positions."""
+
+    def made(empty: Panel) -> Panel:
+        if not view.sweeps:
+            _ = view.chosen  # raises the reason
+        series = []
+        for whose, found in view.sweeps.items():
+            mine = whose == view.asked.whose
+            marks = (found.index(view.asked.amplitude),) if mine else ()
+            band = (found.low, found.high) if mine else None
+            series.append(Series(CALLED[whose], found.kept, *STYLES[whose], found.amplitudes, band, marks, chosen=mine))
+        one = view.sweeps.get(view.asked.whose) or next(iter(view.sweeps.values()))
+        title = half_title(one)
+        if view.asked.whose not in view.sweeps:
+            title = f"{view.source.name} adds no positions; shown is the effect of others on its words"
+        searched = f"{one.tokens:,} tokens" if one.tokens == one.whole else f"{one.tokens:,} of {one.whole:,} tokens"
+        scaled = (
+            "All positions have the same mean norm." if view.asked.scaled else "Positions have their original norms."
+        )
+        return replace(
+            empty,
+            title=title,
+            subtitle=f"Average of {one.queries} words at random positions. {scaled}",
+            drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
+            foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
+            actions=FILES,
+            recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
+        )
+
+    return panel_unless("survival", "Neighbours kept by amplitude", SURVIVAL_HELP, made, span=4)
+
+
+def half_title(found: Sweep) -> str:
+    """State up to which amplitude words keep half of their neighbours."""
+    held = np.flatnonzero(found.kept >= HALF)
+    last = float(found.amplitudes[held[-1]])
+    if last == found.amplitudes[-1]:
+        return f"Even at {last:g}×, words keep {percent(float(found.kept[-1]))} of their ten nearest neighbours"
+    return f"Words keep half of their ten nearest neighbours up to {last:g}×"
+
+
+def lists_panel(view: View) -> Panel:
+    """List the neighbours of the chosen word, alone and at its position."""
+
+    def made(empty: Panel) -> Panel:
+        found = view.lists()
+        alone, there = (
+            tuple(
+                NeighbourRow(shown(label), float(value), int(row) in found.shared, int(row))
+                for row, label, value in zip(near.rows, near.labels, near.values, strict=True)
+            )
+            for near in (found.before, found.after)
+        )
+        place = f"at position {view.position}"
+        kept = f"{len(found.shared)} of its {len(alone)}"
+        return replace(
+            empty,
+            title=f"At {view.times}, {view.word} {place} keeps {kept} neighbours",
+            emphasis=view.word,
+            lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
+            foot="Tinted: in both lists. Click a word to make it an anchor word.",
+            recipe=sum_snippets.moved(
+                view.source,
+                view.chosen.adding,
+                view.token,
+                view.position,
+                amplitude=view.asked.amplitude,
+                k=NEIGHBOURS,
+            ),
+        )
+
+    return panel_unless("lists", "The neighbours of a word", LISTS_HELP, made, span=5)
+
+
+def anchor_panel(view: View) -> Panel:
+    """Draw the cosine of the chosen word with the anchor words against the amplitude."""
+
+    def made(empty: Panel) -> Panel:
+        missing = [word for word in view.asked.anchors if row_of(view.table, Word(word), view.source.text) is None]
+        notes = [_missing(view.table, word) for word in missing]
+        rows = view.anchor_rows
+        if not rows:
+            raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word, such as queen"]))
+        found = view.anchors()
+        chance = (found.chance_low + found.chance_high) / 2
+        band = (found.chance_low, found.chance_high)
+        series = [Series("random words", chance, PALETTE["baseline"].light, "dot", found.amplitudes, band)]
+        for place, word in enumerate(rows):
+            colour = ANCHOR_COLOURS[place % len(ANCHOR_COLOURS)]
+            edges = (found.low[:, place], found.high[:, place])
+            series.append(Series(word, found.mean[:, place], colour, "solid", found.amplitudes, edges))
+        return replace(
+            empty,
+            title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
+            drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
+            foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
+            actions=FILES,
+            recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
+        )
+
+    return panel_unless("anchors", "Cosine with anchor words", ANCHOR_HELP, made)
+
+
+def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
+    """State which anchor is nearest, at which amplitudes."""
+    nearest = mean.argmax(axis=1)
+    if len(names) == 1:
+        return f"“{word}” and “{names[0]}”: {number(float(mean[0, 0]))} alone, {number(float(mean[-1, 0]))} at 4×"
+    if (nearest == nearest[0]).all():
+        far = mean.argmin(axis=1)
+        away = f" and farthest from “{names[far[0]]}”" if (far == far[0]).all() else ""
+        return f"“{word}” stays nearest to “{names[nearest[0]]}”{away} at every amplitude"
+    turn = int(np.flatnonzero(nearest != nearest[0])[0])
+    first, then = names[nearest[0]], names[nearest[turn]]
+    return f"“{word}” is nearest to “{first}” until {amplitudes[turn]:g}×, where “{then}” is nearer"
+
+
+def _missing(table: EmbeddingTable, word: str) -> str:
+    spelt = nearest_spelling(table.labels, word)
+    hint = f"; closest spelling: “{shown(spelt)}”" if spelt else ""
+    return f"No token “{one_line(word, width=30)}”{hint}."
+
+
+def recovery_panel(view: View) -> Panel:
+    """Draw how often word and position are decoded from the sum."""
+
+    def made(empty: Panel) -> Panel:
+        _ = view.chosen  # raises the reason if there is nothing to add
+        series = [
+            Series(CALLED[whose], found.positions, *STYLES[whose], found.amplitudes, chosen=whose == view.asked.whose)
+            for whose, found in view.sweeps.items()
+        ]
+        found = view.sweeps[view.asked.whose]
+        series.append(Series("words", found.words, PALETTE["ink"].light, "solid", found.amplitudes))
+        at = found.index(view.asked.amplitude)
+        word, place = float(found.words[at]), float(found.positions[at])
+        beside, searched = found.concatenated, f"{found.tokens:,} of {found.whole:,} tokens searched"
+        foot = [
+            f"{found.queries} words at {found.places:,} positions",
+            f"map fitted on {found.fitted:,} other tokens",
+            f"chance {small_percent(found.words_by_chance)} and {small_percent(found.positions_by_chance)}",
+            f"concatenated: {percent(beside.words)} and {percent(beside.positions)}",
+        ]
+        foot += [] if found.tokens == found.whole else [searched]
+        return replace(
+            empty,
+            title=recovery_title(word, place, view.times),
+            numbers=(
+                (percent(word), f"of words recovered at {view.times}"),
+                (percent(place), f"of positions recovered at {view.times}"),
+            ),
+            drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
+            foot=" · ".join(foot),
+            actions=FILES,
+            recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
+        )
+
+    return panel_unless("recovery", "Recovering both parts from the sum", RECOVERY_HELP, made)
+
+
+def recovery_title(word: float, place: float, times: str) -> str:
+    """State whether both parts can be decoded from their sum."""
+    if min(word, place) >= 0.99:
+        return f"At {times}, both parts can be recovered from the sum"
+    if min(word, place) >= 0.5:
+        return f"At {times}, most words and most positions can be recovered from the sum"
+    lost = [name for name, share in (("word", word), ("position", place)) if share < 0.5]
+    return f"At {times}, the {listed(lost)} can seldom be recovered from the sum"
+
+
+def map_panel(view: View) -> Panel:
+    """Draw the share of neighbours each word keeps at each of the first places."""
+
+    def made(empty: Panel) -> Panel:
+        found = view.map()
+        figure = token_figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
+        others = found[:, 1:]
+        rest = others[np.isfinite(others)]
+        title = f"Words keep {percent(float(rest.mean()))} of their neighbours on average over positions"
+        if np.isfinite(found[:, 0]).any():
+            first = percent(float(np.nanmean(found[:, 0])))
+            title = f"At position 0, words keep {first} of their neighbours; elsewhere {percent(float(rest.mean()))}"
+        searched = len(view.chosen.rows)
+        sampled = "" if searched == view.chosen.whole else f" among {searched:,} of {view.chosen.whole:,} tokens"
+        return replace(
+            empty,
+            title=title,
+            drawings=(Drawing(figure),),
+            scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
+            foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
+            actions=FILES,
+            recipe=sum_snippets.kept_map(
+                view.source,
+                view.chosen.adding,
+                list(view.sample.values()),
+                most=PLACES_SHOWN,
+                step=view.step,
+                k=NEIGHBOURS,
+            ),
+        )
+
+    return panel_unless("map", "Neighbours kept at every position", MAP_HELP, made)

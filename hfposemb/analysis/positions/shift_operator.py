@@ -1,0 +1,257 @@
+"""Shift of the position as a linear map, and the helix of the leading components.
+
+For the sinusoid, a shift by k rotates each pair of columns by exactly ω_i k (Vaswani et al. 2017, 3.5). For a learned
+table the map is fitted on the leading components and evaluated on held-out rows, because at full width least squares
+"explains" most of pure noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...tables.encodings import PositionEncoding, table_in
+from ...tables.table import EmbeddingTable
+from ...tables.tabular import Facts
+from ..eigenvectors import SOLVED_WHOLE, leading_eigenvectors
+from ..nulls.surrogates import finite_rows
+from ..rows import outlying
+
+COMPONENTS = 16
+"""Number of leading principal components a shift is fitted on."""
+
+FEW = 16
+"""Ratio of matrix size to number of eigenvalues from which an iterative eigensolver is used."""
+
+Split = Literal["random", "contiguous"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shift(Facts):
+    """Fitted map from p_t to p_{t+k} on the leading components, evaluated on held-out rows.
+
+    Attributes:
+        distance: Distance k, in positions.
+        linear: Held-out R² of the least-squares map.
+        orthogonal: Held-out R² of the best orthogonal map.
+        angles: Rotation angles of the orthogonal map in radians, 0 to π, in descending order [pairs].
+        components: Number of components fitted on.
+        split: Which rows were held out: a random quarter by default (interpolation), or the last quarter
+            (extrapolation).
+        seed: Random seed of the split.
+    """
+
+    distance: int
+    linear: float
+    orthogonal: float
+    angles: NDArray[np.float64]
+    components: int
+    split: Split
+    seed: int
+
+
+def fit_shift(
+    value: EmbeddingTable | PositionEncoding,
+    distance: int,
+    *,
+    split: Split = "random",
+    components: int = COMPONENTS,
+    held_out: float = 0.25,
+    seed: int = 0,
+) -> Shift:
+    """Fit p_t ↦ p_{t+k} for k = ``distance`` on the leading components of the finite rows.
+
+    R² is 1 − Σ‖y − ŷ‖² / Σ‖y − ȳ‖² over held-out pairs, with ȳ the mean of the fitted ones: 1 for a perfect map, about
+    0 or below for none.
+
+    Args:
+        value: Table or position encoding [n, d].
+        distance: Distance k, in positions.
+        split: ``"random"`` to hold out random pairs, ``"contiguous"`` to hold out the last ones.
+        components: Number of leading components to fit on.
+        held_out: Share of pairs held out.
+        seed: Random seed of the split.
+
+    Raises:
+        InputError: If too few pairs are left to fit that many components.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> from hfposemb.analysis.positions.shift_operator import fit_shift
+        >>> round(fit_shift(hpe.sinusoidal(64, 16).position, 4).linear, 2)
+        0.99
+    """
+    table = table_in(value)
+    return fit_shift_of_scores(pca_scores(table, components), distance, split=split, held_out=held_out, seed=seed)
+
+
+def pca_scores(value: EmbeddingTable | PositionEncoding, components: int = COMPONENTS) -> NDArray[np.float64]:
+    """Return the coordinates of every row on the leading nonempty components; NaN for rows that are not finite."""
+    table = table_in(value)
+    found = _scores(finite_rows(table), components)
+    out = np.full((table.shape[0], found.shape[1]), np.nan)
+    out[table.finite] = found
+    return out
+
+
+def fit_shift_of_scores(
+    scores: NDArray[np.float64], distance: int, *, split: Split = "random", held_out: float = 0.25, seed: int = 0
+) -> Shift:
+    """Fit a shift as ``shift`` does, on given coordinates [n, components]."""
+    x, y = scores[: max(len(scores) - distance, 0)], scores[max(distance, 0) :]
+    both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0]) if distance > 0 else np.zeros(0, bool)
+    pairs = int(both.sum())
+    fitted = round(pairs * (1 - held_out))
+    if distance < 1 or fitted <= scores.shape[1] + 1 or pairs - fitted < 2:
+        raise InputError(
+            f"a shift by {distance} leaves {pairs} pairs of rows, too few to fit and test a map of {scores.shape[1]} "
+            "components"
+        )
+    x, y = x[both], y[both]
+    order = np.random.default_rng(seed).permutation(pairs) if split == "random" else np.arange(pairs)
+    fit, test = order[:fitted], order[fitted:]
+    linear = np.linalg.lstsq(x[fit], y[fit], rcond=None)[0]
+    u, _, vt = np.linalg.svd(x[fit].T @ y[fit])
+    orthogonal = u @ vt
+    total = float(((y[test] - y[fit].mean(axis=0)) ** 2).sum())
+
+    def explained(mapped: NDArray[np.float64]) -> float:
+        return 1.0 - float(((y[test] - mapped) ** 2).sum()) / total if total else float("nan")
+
+    angles = np.abs(np.angle(np.linalg.eigvals(orthogonal)))
+    return Shift(
+        distance,
+        explained(x[test] @ linear),
+        explained(x[test] @ orthogonal),
+        np.sort(angles)[::-1][::2],
+        scores.shape[1],
+        split,
+        seed,
+    )
+
+
+def leading(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
+    """Return the coordinates of rows [n, d] on their leading principal components [n, components]."""
+    centred = rows - rows.mean(axis=0)
+    tall = len(rows) >= rows.shape[1]
+    # Use the smaller Gram matrix: for a few components of a wide table an SVD takes ten times as long.
+    eigenvalues, vectors = _largest(centred.T @ centred if tall else centred @ centred.T, components)
+    return np.asarray(centred @ vectors if tall else vectors * np.sqrt(np.maximum(eigenvalues, 0)))
+
+
+def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the largest eigenvalues of a symmetric matrix in descending order, with their eigenvectors as columns."""
+    side = len(matrix)
+    if side > SOLVED_WHOLE and side >= FEW * count and np.trace(matrix) > 0:
+        from scipy.sparse.linalg import ArpackError, eigsh
+
+        with suppress(ArpackError):  # no convergence: use the dense solver
+            values, vectors = eigsh(matrix, count, v0=np.ones(side))
+            order = np.argsort(-values, kind="stable")
+            return values[order], vectors[:, order]
+    return leading_eigenvectors(matrix, count)
+
+
+def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
+    """Return the leading components that are not empty. Raises ``InputError`` if all are."""
+    found = leading(rows, components)
+    lengths = np.linalg.norm(found, axis=0)
+    if not lengths[0] > 0:
+        raise InputError("all rows are the same, so no shift can be fitted")
+    return np.asarray(found[:, lengths > lengths[0] * 1e-6])
+
+
+def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64]:
+    """Return the matrix R [2·pairs, 2·pairs] with p_{t+k} = p_t R for interleaved sinusoids.
+
+    Each pair (sin ω t, cos ω t) rotates by ω k, a block [[cos, −sin], [sin, cos]] (Vaswani et al. 2017).
+
+    Args:
+        inv_freq: Angular frequencies ω in radians per position [pairs].
+        distance: Distance k, in positions.
+    """
+    width = 2 * len(inv_freq)
+    matrix = np.zeros((width, width))
+    angle = np.asarray(inv_freq, np.float64) * distance
+    even, odd = np.arange(0, width, 2), np.arange(1, width, 2)
+    matrix[even, even] = matrix[odd, odd] = np.cos(angle)
+    matrix[even, odd], matrix[odd, even] = -np.sin(angle), np.sin(angle)
+    return matrix
+
+
+WINDS_EVENLY = 0.98
+"""Share of steps in one direction from which two components wind; fewer than 5 in 100 smooth random curves do."""
+
+FEWEST_TURNS = 1.5
+"""Number of turns from which two components wind; the leading components of any slow curve make up to one."""
+
+
+@dataclass(frozen=True)
+class Helix(Facts):
+    """Helical winding of two leading components of a table.
+
+    Attributes:
+        period: Number of positions per turn; infinite without a turn.
+        turns: Number of turns about the mean over the table, less those in the opposite direction.
+        held: Share of the variance the two components explain.
+        even: Share of the steps from one position to the next that turn in the direction of the whole; .5 for noise.
+        components: The two components, counted from 1 by variance.
+    """
+
+    period: float
+    turns: float
+    held: float
+    even: float
+    components: tuple[int, int]
+
+    @property
+    def winds(self) -> bool:
+        """Whether the components wind more evenly, and more often, than those of a smooth random curve."""
+        return self.even >= WINDS_EVENLY and self.turns >= FEWEST_TURNS
+
+
+def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
+    """Return the pair among the three leading components that winds most evenly, as GPT-2's positions do.
+
+    The pair maximises evenness times share of variance. Turns are counted by the angle from each position to the next,
+    as seen from the mean and with both components scaled to the same variance; rows of outlying norm do not count.
+
+    Args:
+        value: Table or position encoding [n, d].
+        leave_out: Number of rows to leave out at either end, which often differ from the rest.
+
+    Raises:
+        InputError: If fewer than 16 rows are left, or they vary in one direction only.
+    """
+    table = table_in(value)
+    rows = finite_rows(table)
+    rows = rows[leave_out : len(rows) - leave_out]
+    places = np.setdiff1d(np.arange(len(rows)), outlying(np.linalg.norm(rows, axis=1)))
+    rows = rows[places]
+    if len(rows) < 16:
+        raise InputError(f"{table.name} has {len(rows)} inner rows; a helix needs at least 16")
+    scores = _scores(rows, 3)
+    share = (scores**2).sum(axis=0) / ((rows - rows.mean(axis=0)) ** 2).sum()
+    if scores.shape[1] < 2:
+        raise InputError(f"{table.name} varies along one direction only; a helix needs 2")
+    pairs = itertools.combinations(range(scores.shape[1]), 2)
+    found = [_wound(scores[:, list(pair)], places, float(share[list(pair)].sum()), pair) for pair in pairs]
+    return max(found, key=lambda one: one.even * one.held)
+
+
+def _wound(plane: NDArray[np.float64], places: NDArray[np.int64], held: float, pair: tuple[int, ...]) -> Helix:
+    """Count the turns of a curve in the plane of two components [n, 2], at some positions [n]."""
+    first, second = (plane / plane.std(axis=0)).T
+    at = first + 1j * second
+    steps = np.angle(at[1:] * at[:-1].conj())
+    whole = float(steps.sum())
+    turns = abs(whole) / (2 * np.pi)
+    period = float(places[-1] - places[0]) / turns if turns else math.inf
+    return Helix(period, turns, held, float((steps * whole > 0).mean()), (pair[0] + 1, pair[1] + 1))

@@ -1,0 +1,177 @@
+"""Disk cache for projections and nulls, which are slow to compute."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cache import Cache, Key
+from ...logs import LOG
+from ...tables.null_comparison import Null
+from ...tables.table import EmbeddingTable
+from ..nulls.surrogates import Keep
+from ..row_values import Progress
+from .projecting import Preview, Projection, UMAPParameters, measured_by, project, trust_of
+from .quality import NOT_MEASURED, PointTrust
+
+FORMAT = 7
+"""Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
+
+NULL_FORMAT = 2
+"""Cache format of nulls; increase it when the computation of a figure or of its surrogates changes."""
+
+LIBRARIES = {
+    "pca": ("numpy", "scipy"),
+    "umap": ("numpy", "scipy", "scikit-learn", "numba", "umap-learn"),
+}
+"""Libraries that affect the numerical result of each method; their versions are part of the cache key."""
+
+POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
+"""Array fields of a projection's ``PointTrust``."""
+
+BROKEN = (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile)
+"""What reading a damaged entry raises."""
+
+
+def cached_projection(  # noqa: PLR0913 - keywords with defaults
+    cache: Cache,
+    table: EmbeddingTable,
+    *,
+    method: Literal["pca", "umap"],
+    dims: int,
+    seed: int,
+    umap: UMAPParameters | None = None,
+    progress: Progress | None = None,
+    preview: Preview | None = None,
+) -> Projection:
+    """Return the result of ``project``, from the cache if it was computed before.
+
+    A cached result is used only for equal numbers in the table, equal arguments and equal versions of the libraries
+    involved. Its quality is measured when it is first read, and cached as well.
+
+    Args:
+        cache: Cache to read from and write to.
+        table: Table [n, d] to project.
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions of the projection.
+        seed: Random seed.
+        umap: UMAP parameters; defaults if ``None``.
+        progress: Callback for the share done, 0 to 1, and the current stage.
+        preview: Callback for the rows and coordinates of an unfinished layout; see ``project``.
+    """
+    key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
+    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), table, cache, key)) is not None:
+        LOG.debug("%s: projection found in the cache", table.name)
+        if progress is not None:
+            progress(1.0, "done")
+        return kept
+    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress, preview=preview)
+    cache.put(key, _pack(found))
+    return measured_by(found, lambda: _trust(found, table, cache, key))
+
+
+def _trust(found: Projection, table: EmbeddingTable, cache: Cache, key: Key) -> PointTrust:
+    """Return how faithful the points are, from the cache if it was measured before."""
+    key = (*key, "trust")
+    if (entry := cache.find(key)) is not None and (kept := _read_trust(entry.bytes())) is not None:
+        return kept
+    trust = trust_of(found, table)
+    arrays = {name: getattr(trust, name) for name in POINTS}
+    cache.put(key, _packed({"k": trust.k, "rows": trust.rows, "metric": trust.metric}, arrays))
+    return trust
+
+
+def _read_trust(payload: bytes) -> PointTrust | None:
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            return PointTrust(**{name: arrays[name] for name in POINTS}, **facts)
+    except BROKEN:
+        return None
+
+
+def keep_nulls(cache: Cache) -> Keep:
+    """Return a function that caches nulls: each key is computed once per version of the libraries."""
+
+    def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
+        versions = {name: library_version(name) for name in LIBRARIES["pca"]}
+        whole: Key = ("null", *key, json.dumps(versions, sort_keys=True), str(NULL_FORMAT))
+        if (entry := cache.find(whole)) is not None and (kept := _read_nulls(entry.bytes())) is not None:
+            return kept
+        found = compute()
+        cache.put(whole, json.dumps({name: asdict(null) for name, null in found.items()}).encode())
+        return found
+
+    return keep
+
+
+def _read_nulls(payload: bytes) -> dict[str, Null] | None:
+    try:
+        return {name: Null(**null) for name, null in json.loads(payload).items()}
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def projection_key(
+    table: EmbeddingTable, *, method: str, dims: int, seed: int, umap: UMAPParameters | None = None
+) -> Key:
+    """Return the cache key of a projection. Reads the whole table once, for its digest."""
+    parameters = asdict(umap or UMAPParameters()) if method == "umap" else {}
+    versions = {name: library_version(name) for name in LIBRARIES.get(method, ())}
+    facts = [json.dumps(value, sort_keys=True) for value in (parameters, versions, FORMAT)]
+    return ("projection", table.digest, method, str(dims), str(seed), *facts)
+
+
+def library_version(library: str) -> str:
+    """Return the version of an installed library, or "unknown" if it is not installed."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, facts=np.frombuffer(json.dumps(facts).encode(), np.uint8), **arrays)
+    return file.getvalue()
+
+
+def _pack(found: Projection) -> bytes:
+    facts = {
+        "left_out": found.left_out,
+        "method": found.method,
+        "dims": found.dims,
+        "seed": found.seed,
+        "parameters": dict(found.parameters),
+    }
+    arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
+    if found.explained_variance_ratio is not None:
+        arrays["explained_variance_ratio"] = found.explained_variance_ratio
+    return _packed(facts, arrays)
+
+
+def _unpack(payload: bytes, table: EmbeddingTable, cache: Cache, key: Key) -> Projection | None:
+    """Return the projection stored in a payload; ``None`` if the payload is invalid."""
+    try:
+        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+            facts = json.loads(arrays["facts"].tobytes())
+            # The name is not stored: another table may hold the same numbers.
+            found = Projection(
+                coordinates=arrays["coordinates"],
+                rows=arrays["rows"],
+                explained_variance_ratio=arrays.get("explained_variance_ratio"),
+                name=table.name,
+                quality=NOT_MEASURED,
+                **facts,
+            )
+    except BROKEN:
+        return None
+    return measured_by(found, lambda: _trust(found, table, cache, key))

@@ -1,0 +1,547 @@
+"""PCA and UMAP projections of tables, with measures of how faithful they are."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...progress import shown
+from ...tables.encodings import PositionEncoding, table_in
+from ...tables.html_repr import card
+from ...tables.table import EmbeddingTable, all_rows
+from ...tables.tabular import Columns, Tabular
+from ..eigenvectors import leading_eigenvectors
+from ..geometry import scatter
+from ..row_values import Progress, usable
+from ..rows import finite_blocks
+from ..similarity.nearest_rows import all_neighbours
+from .compiled_umap import compiled_umap, require_umap
+from .quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
+
+MOST_COMPONENTS = 50
+
+EXACT_ROWS = 16_000
+"""Number of rows up to which UMAP is given exact neighbours; beyond, at least .95 of those of a sample are found."""
+
+
+COARSE_ROWS = 64_000
+"""Number of rows from which the layout of a sample is the initial layout, instead of PCA."""
+
+MEASURED_TO_SHOW = 4_000
+"""Points up to which a projection measures its quality to be shown in a notebook or as text."""
+
+NEAR_MEAN = 8
+"""Length of the mean row, over the root mean square length of the rows about it, up to which it is subtracted last."""
+
+PREVIEW_SECONDS = 4.0
+"""Minimum time between two previews of a layout that is optimised."""
+
+Preview: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.float32]], None]
+"""Callback for an unfinished layout: rows [m] and their coordinates [m, dims]."""
+
+
+@dataclass(frozen=True)
+class UMAPParameters:
+    """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
+
+    Attributes:
+        n_neighbors: Number of neighbours, at least 2. From 4,096 rows, they are chosen among 1.5 times as many nearest
+            rows: those that share at least two neighbours with a row precede the others.
+        min_dist: Minimum distance of points in the layout, 0 to 1.
+        metric: Metric of the table's rows.
+        n_epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
+        init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
+            global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
+            which starts from PCA.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> hpe.UMAPParameters(n_neighbors=30).metric
+        'cosine'
+    """
+
+    n_neighbors: int = 15
+    min_dist: float = 0.1
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    n_epochs: int | None = None
+    init: Literal["pca", "spectral", "random"] = "pca"
+
+    def __post_init__(self) -> None:
+        if self.n_neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.n_epochs is not None and self.n_epochs < 1):
+            raise InputError(
+                f"UMAP needs n_neighbors of at least 2, min_dist from 0 to 1 and n_epochs of at least 1; got {self}"
+            )
+        if self.metric not in ("cosine", "euclidean") or self.init not in ("pca", "spectral", "random"):
+            raise InputError(
+                f'UMAP needs the metric "cosine" or "euclidean", and init "pca", "spectral" or "random"; got {self}'
+            )
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Later(Generic[T]):
+    """A value of a projection that is computed on first access."""
+
+    make: Callable[[Projection], T]
+
+
+class _Lazy(Generic[T]):
+    """Descriptor for a field that may be set to a ``_Later``, which is replaced by its result on first access."""
+
+    def __init__(self, *default: T) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: Projection | None, kind: type) -> T:
+        if owner is None:  # the dataclass reads the field's default
+            if not self.default:
+                raise AttributeError(self.name)
+            return self.default[0]
+        held: T | _Later[T] = vars(owner)[self.name]
+        if isinstance(held, _Later):
+            held = vars(owner)[self.name] = held.make(owner)
+        return held
+
+    def __set__(self, owner: Projection, value: T | _Later[T]) -> None:
+        vars(owner)[self.name] = value
+
+
+@dataclass(frozen=True, eq=False)
+class Projection(Tabular):
+    """A projection of a table's rows to a few dimensions.
+
+    ``quality`` and ``trust`` are measured on first access, which takes longer than PCA itself for a large table; until
+    then the projection keeps the table in memory.
+
+    Attributes:
+        coordinates: Points [n, dims] in float32.
+        rows: Their table rows [n].
+        left_out: Number of rows without a point: rows with NaN or Inf, and zero rows where cosines are used.
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions.
+        seed: Random seed.
+        parameters: Parameters of the method.
+        explained_variance_ratio: Share of variance of each dimension [dims]; ``None`` unless the method is PCA.
+        name: Name of the table.
+        quality: How well neighbourhoods survive, averaged over points.
+        trust: The same for single points: all of them, or a seeded sample of a large table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> hpe.project(hpe.sinusoidal(64, 16).position, dims=3).coordinates.shape
+        (64, 3)
+    """
+
+    coordinates: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    left_out: int
+    method: str
+    dims: int
+    seed: int
+    parameters: Mapping[str, object]
+    explained_variance_ratio: NDArray[np.float64] | None
+    name: str
+    quality: _Lazy[Quality] = _Lazy()
+    trust: _Lazy[PointTrust | None] = _Lazy(None)
+
+    @property
+    def measured(self) -> bool:
+        """Whether ``quality`` is known already, so that reading it is instant."""
+        return not isinstance(vars(self)["quality"], _Later) and self.quality.points > 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all fields, measured, since a pickle does not contain the table."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def take(self, places: NDArray[np.int64]) -> Projection:
+        """Return a projection of the points at ``places`` [m], in that order, with their rows and trust.
+
+        ``quality`` remains that of the whole projection.
+
+        Raises:
+            InputError: If a place does not exist or occurs twice.
+        """
+        count, chosen = len(self.rows), np.asarray(places, np.int64)
+        if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
+            raise InputError(f"take() needs distinct indices from 0 to {count - 1:,}; got {places!r:.80}")
+
+        def trust_of(_: Projection) -> PointTrust | None:
+            found = None if self.trust is None else self.trust.take(chosen)
+            return found if found is not None and len(found.points) else None
+
+        # Not dataclasses.replace, which reads every field and so would trigger the measurement.
+        later = {"trust": _Later(trust_of), "quality": _Later(lambda _: self.quality)}
+        kept = {"rows": self.rows[chosen], "coordinates": self.coordinates[chosen], **later}
+        return Projection(**{**vars(self), **kept})
+
+    def columns(self) -> Columns:
+        """Return one row per point: ``row`` of the table, ``x``, ``y`` and, in three dimensions, ``z``."""
+        return {"row": self.rows, **dict(zip("xyz", self.coordinates.T, strict=False))}
+
+    @property
+    def _known_quality(self) -> Quality | None:
+        """The quality if it is known or known soon; of a large table it is not measured for being shown."""
+        return self.quality if self.measured or len(self.rows) <= MEASURED_TO_SHOW else None
+
+    def _repr_html_(self) -> str:
+        ratio = self.explained_variance_ratio
+        facts = {
+            "points": f"{len(self.rows):,} in {self.dims}-D, {self.left_out:,} rows left out",
+            "method": ", ".join([self.method, f"seed {self.seed}", *(f"{k} {v}" for k, v in self.parameters.items())]),
+            "variance": "" if ratio is None else f"{ratio.sum():.1%}",
+        }
+        if (quality := self._known_quality) is None:
+            facts["quality"] = "not measured yet; .quality measures it"
+        else:
+            kept = f"{quality.neighbours_kept:.1%} of {quality.k} (chance: {quality.kept_by_chance:.1%})"
+            facts |= {"trustworthiness": f"{quality.trustworthiness:.3f}", "continuity": f"{quality.continuity:.3f}"}
+            facts["neighbours kept"] = kept
+        return card(f"Projection of {self.name}", [fact for fact in facts.items() if fact[1]])
+
+    def __repr__(self) -> str:
+        ratio = self.explained_variance_ratio
+        variance = "" if ratio is None else f", {ratio.sum():.1%} of the variance"
+        left_out = f", {self.left_out:,} rows left out" if self.left_out else ""
+        quality = ""
+        if (found := self._known_quality) is not None:
+            quality = f", trustworthiness {found.trustworthiness:.3f}, continuity {found.continuity:.3f}"
+            quality += f", {found.neighbours_kept:.1%} of {found.k} neighbours kept"
+        return (
+            f"Projection({self.method} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
+            f"{variance}{quality}{left_out})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Coordinates of ``rows`` and, for PCA, the share of variance along each dimension."""
+
+    rows: NDArray[np.int64]
+    coordinates: NDArray[np.floating]
+    ratio: NDArray[np.float64] | None = None
+
+
+def pca(table: EmbeddingTable, dims: int, *, progress: Progress | None = None) -> Layout:
+    """Project a table onto the leading eigenvectors of its scatter matrix, reading it in blocks and sampling nothing.
+
+    The sign of a component makes its loading of largest magnitude positive. Coordinates along directions without
+    variance are 0.
+
+    Args:
+        table: Table [n, d].
+        dims: Number of components.
+        progress: Callback for the share done, 0 to 1, and the stage.
+    """
+    single = table.shape[0] > DOUBLE_ROWS
+    found = scatter(table, single=single, progress=progress)
+    rows, ratio = np.flatnonzero(table.finite), np.zeros(dims)
+    coordinates = np.zeros((len(rows), dims), np.float32)
+    side = len(found.matrix)
+    count = min(dims, side)
+    total = found.total
+    eigenvalues, vectors = leading_eigenvectors(found.matrix, count)
+    real = eigenvalues > max(found.rows, table.shape[1]) * np.finfo(float).eps * max(eigenvalues[0], 0)
+    count = int(real.sum()) if total else 0
+    if count == 0:
+        return Layout(rows, coordinates, ratio)
+    ratio[:count] = eigenvalues[:count] / total
+    components = vectors[:, :count]
+    if found.dual:
+        centred = np.concatenate([block - found.mean for _, block in finite_blocks(table)])
+        components = centred.T @ components / np.sqrt(eigenvalues[:count])
+    size = np.abs(components)
+    # Loadings that differ only by rounding count as equal; the first of them determines the sign.
+    decisive = (size >= size.max(axis=0) * (1 - 1e-9)).argmax(axis=0)
+    components = components * np.sign(components[decisive, np.arange(count)])
+    # Rounding grows with the length of the rows, so the mean may stay in them if it is not much longer than they are
+    # without it; reading and writing all of them to subtract it takes as long as the product.
+    late = single and float(found.mean @ found.mean) <= NEAR_MEAN**2 * total / found.rows
+    _project_onto(components, table, found.mean, single=single, late=late, out=coordinates[:, :count])
+    return Layout(rows, coordinates, ratio)
+
+
+def _project_onto(
+    components: NDArray[np.float64],
+    table: EmbeddingTable,
+    mean: NDArray[np.float64],
+    *,
+    single: bool,
+    late: bool,
+    out: NDArray[np.float32],
+) -> None:
+    """Write the coordinates [n, k] of a table's finite rows about their mean along components [d, k].
+
+    The mean is subtracted from the rows, or if ``late`` from their coordinates.
+    """
+    dtype = table.dtype if single else np.dtype(np.float64)
+    centre, onto, shift = mean.astype(dtype), components.astype(dtype), (mean @ components).astype(dtype)
+    room = np.empty((0, table.shape[1]), dtype)  # buffer shared by all centred blocks
+    start = 0
+    for _, block in finite_blocks(table, single=single):
+        part = out[start : start + len(block)]
+        if late:
+            np.subtract(block @ onto, shift, out=part, casting="same_kind")
+        else:
+            room = room if len(room) >= len(block) else np.empty(block.shape, dtype)
+            part[:] = np.subtract(block, centre, out=room[: len(block)]) @ onto
+        start += len(block)
+
+
+def _start(
+    table: EmbeddingTable, rows: NDArray[np.int64], graph: Any, dims: int, seed: int, parameters: UMAPParameters
+) -> NDArray[np.float64]:
+    """Return umap-learn's initial layout [n, dims], within ±10 and with a little noise, with exact PCA for "pca"."""
+    generator = np.random.default_rng(seed)
+    if parameters.init == "random":
+        return generator.uniform(-10, 10, size=(len(rows), dims))
+    known = np.zeros((len(rows), dims))
+    if parameters.init == "pca":
+        layout = pca(table, min(dims, table.shape[1]))
+        found = layout.coordinates[np.isin(layout.rows, rows)]
+    else:
+        from umap.spectral import spectral_layout
+
+        vectors = np.asarray(_vectors(table, rows), np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # where it does not converge, it falls back to a random layout
+            found = spectral_layout(vectors, graph, dims, np.random.RandomState(seed), metric=parameters.metric)
+    known[:, : found.shape[1]] = found * (10 / (np.abs(found).max() or 1))
+    return known + generator.normal(scale=1e-4, size=known.shape)
+
+
+def _umap(
+    table: EmbeddingTable,
+    dims: int,
+    seed: int,
+    parameters: UMAPParameters,
+    progress: Progress,
+    preview: Preview | None,
+) -> Layout:
+    rows = np.flatnonzero(usable(table, parameters.metric))
+    if len(rows) <= parameters.n_neighbors:
+        fewer = f", or umap=UMAPParameters(n_neighbors={len(rows) - 1})" if len(rows) > 2 else ""
+        raise InputError(
+            f"UMAP with {parameters.n_neighbors} neighbours needs more than {parameters.n_neighbors} rows; "
+            f"{table.name} has {len(rows)}: use method='pca'{fewer}"
+        )
+    progress(0.0, "preparing UMAP")
+    umap = compiled_umap()
+    from .umap_layout import optimised_layout
+
+    curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
+    start = None
+    if _is_coarse(len(rows), parameters):
+        progress(0.0, "first layout")
+        start = _coarse(table, rows, dims, seed, parameters, curve)
+        if preview is not None:
+            preview(rows, start.astype(np.float32))
+    graph = _graph(*_nearest(table, rows, parameters, seed, progress), parameters, seed)
+    progress(0.3, "graph")
+    if start is None:
+        start = _start(table, rows, graph, dims, seed, parameters)
+    epochs = parameters.n_epochs or (500 if len(rows) <= 10_000 else 200)
+    shown_at = time.monotonic()
+
+    def report(epoch: int, points: NDArray[np.float32]) -> None:
+        nonlocal shown_at
+        progress(0.4 + 0.6 * epoch / epochs, f"layout, epoch {epoch} of {epochs}")
+        if preview is not None and time.monotonic() - shown_at >= PREVIEW_SECONDS:
+            preview(rows, points.copy())
+            shown_at = time.monotonic()
+
+    return Layout(rows, optimised_layout(graph, start, epochs=epochs, curve=curve, seed=seed, each=report))
+
+
+def _is_coarse(rows: int, parameters: UMAPParameters) -> bool:
+    return rows >= COARSE_ROWS and parameters.init == "pca"
+
+
+def _coarse(
+    table: EmbeddingTable,
+    rows: NDArray[np.int64],
+    dims: int,
+    seed: int,
+    parameters: UMAPParameters,
+    curve: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Return the initial layout [n, dims] of a large table, from the layout of a sample of its rows."""
+    from .coarse_layout import coarse_layout
+
+    def graph_of(indices: NDArray[np.int32], values: NDArray[np.float32]) -> Any:
+        return _graph(*_with_own(indices, values, parameters.metric), parameters, seed)
+
+    return coarse_layout(
+        _vectors(table, rows),
+        _start(table, rows, None, dims, seed, parameters),
+        neighbors=parameters.n_neighbors,
+        metric=parameters.metric,
+        curve=curve,
+        seed=seed,
+        graph_of=graph_of,
+    )
+
+
+def _graph(indices: NDArray[np.int32], distances: NDArray[np.float32], parameters: UMAPParameters, seed: int) -> Any:
+    """Return UMAP's fuzzy simplicial set, a sparse matrix [n, n], from neighbours and their distances [n, k]."""
+    found = compiled_umap().umap_.fuzzy_simplicial_set(
+        indices, parameters.n_neighbors, np.random.RandomState(seed), parameters.metric, {}, indices, distances
+    )
+    return found[0]
+
+
+def _vectors(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    return all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
+
+
+def _with_own(
+    indices: NDArray[np.integer], values: NDArray[np.floating], metric: str
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return neighbours and their distances [n, k + 1], each row itself first, from cosines or distances [n, k]."""
+    own = np.arange(len(indices))[:, None]
+    distances = values if metric == "euclidean" else np.maximum(1 - values, 0)
+    return (
+        np.hstack([own, indices]).astype(np.int32),
+        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
+    )
+
+
+def _nearest(
+    table: EmbeddingTable, rows: NDArray[np.int64], parameters: UMAPParameters, seed: int, progress: Progress
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the places of the neighbours of ``rows`` and their distances [n, k], each row itself first."""
+    from .projected_neighbours import projected_neighbours
+    from .shared_neighbours import candidates, choose_neighbours
+
+    metric, k = parameters.metric, parameters.n_neighbors - 1
+    wide = candidates(k, len(rows))
+
+    def report(share: float, stage: str) -> None:
+        progress(0.3 * share, stage)
+
+    indices: NDArray[np.integer]
+    values: NDArray[np.floating]
+    if len(rows) <= EXACT_ROWS:
+        exact = all_neighbours(table, k=wide, metric=metric, progress=report)
+        indices, values = np.searchsorted(rows, exact.indices), exact.values
+    else:
+        near = projected_neighbours(_vectors(table, rows), k=wide, metric=metric, seed=seed, progress=report)
+        indices, values = near.indices, near.values
+    if wide > k:
+        indices, values = choose_neighbours(indices, values, k)
+    return _with_own(indices, values, metric)
+
+
+def project(
+    value: EmbeddingTable | PositionEncoding,
+    *,
+    method: Literal["pca", "umap"] = "pca",
+    dims: int = 2,
+    seed: int = 0,
+    umap: UMAPParameters | None = None,
+    progress: Progress | Literal[False] | None = None,
+    preview: Preview | None = None,
+) -> Projection:
+    """Project a table to ``dims`` dimensions by PCA or UMAP.
+
+    PCA is exact and does not depend on the seed. UMAP is reproducible for a given seed on a given machine. Quality is
+    measured by Euclidean distance for PCA, and by UMAP's own metric for UMAP.
+
+    Args:
+        value: Table or position encoding [n, d].
+        method: ``"pca"`` or ``"umap"``.
+        dims: Number of dimensions: 1 to 50 for PCA, 2 or 3 for UMAP.
+        seed: Random seed.
+        umap: UMAP parameters; defaults if ``None``.
+        progress: Callback for the share done, 0 to 1, and the stage. By default a bar is drawn in terminals and
+            notebooks (``progress.shown``); ``False`` disables it.
+        preview: Callback for the rows [m] and the coordinates [m, dims] of an unfinished layout of UMAP, called every
+            few seconds. The result does not depend on it.
+
+    Raises:
+        InputError: If the method or ``dims`` is not supported, or the table is too small.
+        MissingExtraError: If the method is ``"umap"`` and umap-learn is not installed.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.project(hpe.sinusoidal(64, 16).position, dims=3)
+        >>> found.explained_variance_ratio.round(3).tolist()
+        [0.221, 0.18, 0.152]
+    """
+    table = table_in(value)
+    if method not in ("pca", "umap"):
+        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
+    if method == "umap" and dims not in (2, 3):
+        raise InputError(f"UMAP needs dims 2 or 3; got {dims}")
+    if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
+        most = min(MOST_COMPONENTS, table.shape[1])
+        raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
+    if method == "umap":
+        require_umap()
+    with shown(f"{method.upper()} of {table.name}", progress) as told:
+        return _projected(table, method, dims, seed, umap or UMAPParameters(), told, preview)
+
+
+def _projected(
+    table: EmbeddingTable,
+    method: Literal["pca", "umap"],
+    dims: int,
+    seed: int,
+    chosen: UMAPParameters,
+    progress: Progress,
+    preview: Preview | None,
+) -> Projection:
+    parameters: dict[str, object]
+    if method == "pca":
+        progress(0.0, "components")
+        parameters, layout = {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
+    else:
+        layout = _umap(table, dims, seed, chosen, progress, preview)
+        search = "exact" if len(layout.rows) <= EXACT_ROWS else "approximate"
+        parameters = {**asdict(chosen), "neighbour_search": search}
+        if _is_coarse(len(layout.rows), chosen):
+            parameters["init"] = "layout of a sample"
+
+    progress(1.0, "done")
+    found = Projection(
+        coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
+        rows=layout.rows,
+        left_out=table.shape[0] - len(layout.rows),
+        method=method,
+        dims=dims,
+        seed=seed,
+        parameters=parameters,
+        explained_variance_ratio=layout.ratio,
+        quality=NOT_MEASURED,
+        name=table.name,
+    )
+    return measured_by(found, lambda: trust_of(found, table))
+
+
+def measured_by(found: Projection, measure: Callable[[], PointTrust]) -> Projection:
+    """Return the same projection with quality and trust measured by a function when they are first read."""
+    later = {"trust": _Later(lambda _: measure()), "quality": _Later(_quality)}
+    return Projection(**{**vars(found), **later})
+
+
+def trust_of(found: Projection, table: EmbeddingTable) -> PointTrust:
+    """Measure a projection of a table: by Euclidean distance for PCA, and by UMAP's own metric for UMAP."""
+    metric: Literal["cosine", "euclidean"] = "euclidean"
+    if found.method == "umap" and found.parameters["metric"] == "cosine":
+        metric = "cosine"
+    return point_trust(table, found.coordinates, rows=found.rows, metric=metric, seed=found.seed)
+
+
+def _quality(found: Projection) -> Quality:
+    assert found.trust is not None
+    return found.trust.quality

@@ -1,0 +1,207 @@
+"""Ranged Hub client that validates status, range, size, ETag and commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from ...errors import HubError
+from ...logs import LOG
+from ...transfers import Progress, Traffic, progress_watcher
+from .. import deadline as deadlines
+from ..deadline import Deadline
+from ..limits import DEFAULT_LIMITS, Limits
+from .http_answers import NotYetError, Reading, Sink, Validator, Version, WrongAnswerError, strong
+from .http_connection import Connection
+from .http_refusals import refusal, unnamed
+from .http_retries import retried
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+_T = TypeVar("_T")
+
+
+class Wire:
+    """Reads files of one repository at one commit.
+
+    The first response pins ``commit``; all later requests use it. The token is sent to the Hub only, never to the hosts
+    that it redirects to.
+
+    Args:
+        repo: Name of the repository.
+        revision: Branch, tag or commit.
+        token: As in huggingface_hub: a token, ``None`` for the user's own, ``False`` for none.
+        limits: Limits of what is read.
+        full_download: Whether to read a whole file if the server ignores ranges.
+        traffic: Counts requests and bytes.
+    """
+
+    def __init__(
+        self,
+        repo: str,
+        revision: str,
+        token: str | bool | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        full_download: bool = False,
+        *,
+        traffic: Traffic | None = None,
+    ) -> None:
+        self.repo, self.revision, self.token, self.limits = repo, revision, token, limits
+        self.traffic = Traffic() if traffic is None else traffic
+        self._connection = Connection(repo, revision, token, self.traffic)
+        self._final: dict[str, str] = {}  # URLs to which the Hub redirected, by file
+        self._validator = Validator(repo, limits, full_download, forget=self._forget)
+
+    @property
+    def commit(self) -> str | None:
+        """The pinned commit, or ``None`` before the first response."""
+        return self._connection.commit
+
+    @commit.setter
+    def commit(self, commit: str) -> None:
+        self._connection.commit = commit
+
+    def deadline(self, nbytes: int = 0) -> Deadline:
+        """Return the deadline of the current read, or a new one; ``nbytes`` of a large file may extend it."""
+        deadline = deadlines.current(self.limits.seconds)
+        deadline.allow(nbytes)
+        return deadline
+
+    def pin(self, file: str, deadline: Deadline) -> str:
+        """Return the commit that the revision refers to now, from a HEAD request for ``file``, which need not exist."""
+
+        def ask() -> str:
+            with self._connection.ask(self._connection.url(file), {}, deadline, method="HEAD") as answer:
+                refused = answer.response.status_code >= 400
+                if refused and answer.response.headers.get("x-error-code") != "EntryNotFound":
+                    raise refusal(self._connection, answer.response, file)
+            if self.commit is None:
+                raise WrongAnswerError("the response names no commit")
+            return self.commit
+
+        return self._retried(ask, deadline, what=f"the revision {self.revision}")
+
+    def get(self, file: str, *, most: int, deadline: Deadline) -> bytes:
+        """Return a whole file of at most ``most`` bytes. Raises ``MissingFileError`` if there is none."""
+        kept = bytearray()
+        self.read(file, None, kept.extend, most=most, deadline=deadline)
+        return bytes(kept)
+
+    def api(self, path: str, *, most: int, deadline: Deadline) -> bytes:
+        """Return the body of a Hub API response of at most ``most`` bytes; ``path`` starts with ``/api/``."""
+        from huggingface_hub import constants
+
+        def ask() -> bytes:
+            kept = bytearray()
+            with self._connection.ask(constants.ENDPOINT + path, {}, deadline) as answer:
+                if answer.response.status_code != 200:
+                    raise refusal(self._connection, answer.response, path)
+                for chunk in self._chunks(answer.response, deadline):
+                    kept += chunk
+                    if len(kept) > most:
+                        raise HubError(f"{self.repo}: the Hub's response exceeds the limit of {most:,} bytes")
+            return bytes(kept)
+
+        return self._retried(ask, deadline, what=path)
+
+    def read(
+        self,
+        file: str,
+        span: range | None,
+        sink: Sink,
+        *,
+        most: int = 0,
+        deadline: Deadline,
+        same: Version | None = None,
+    ) -> Version:
+        """Read a range of a file, or all of it, into ``sink``; interrupted reads are resumed.
+
+        Args:
+            file: Path in the repository.
+            span: Range of bytes, truncated at the end of the file; ``None`` for the whole file.
+            sink: Receives the bytes.
+            most: Limit for the size of a whole file in bytes.
+            deadline: Deadline of the read.
+            same: Version that earlier parts belong to; the read fails if the file has another one.
+
+        Returns:
+            Version of the file.
+
+        Raises:
+            HubError: If the file cannot be read, including its subclasses for missing and changed files.
+        """
+        state = Reading(file, span, most, sink, same)
+        version = self._retried(lambda: self._read_once(state, deadline), deadline, what=file)
+        LOG.debug("%s %s: read %s of %s bytes from the Hub", self.repo, file, f"{state.done:,}", f"{version.size:,}")
+        return version
+
+    def _read_once(self, state: Reading, deadline: Deadline) -> Version:
+        whole = state.span is None and state.most <= self.limits.header_bytes
+        small = self._connection.small_url(state.file) if whole else None
+        try:
+            return self._read_at(self._final.get(state.file) or small, state, deadline)
+        except WrongAnswerError:
+            if small is not None:
+                self._connection.forget_small()
+            raise
+
+    def _read_at(self, known: str | None, state: Reading, deadline: Deadline) -> Version:
+        """Read what is left from a known address, or from the ordinary one."""
+        headers, pinned = state.range_header(), self.commit
+        url = known or self._connection.url(state.file)
+        with self._connection.ask(url, headers, deadline) as answer:
+            response = answer.response
+            if pinned is None and answer.commit is None and response.status_code in (200, 206, 404):
+                # A 404, too, is valid for one commit only.
+                raise unnamed(self._connection, response, state.file)
+            if response.status_code not in (200, 206):
+                self._again_elsewhere(response, state.file)
+                raise refusal(self._connection, response, state.file)
+            expected = self._validator.check(answer, state)
+            if answer.elsewhere is not None and strong(answer.etag):
+                self._final[state.file] = answer.elsewhere
+            length = 0
+            for chunk in self._chunks(response, deadline):
+                length += len(chunk)
+                state.take(chunk)
+                if (report := progress_watcher.get()) is not None:
+                    report(Progress(f"{self.repo} {state.file}", state.done, state.wanted))
+                # A response that is read to its end leaves its connection open for the next request.
+                if state.complete and response.headers.get("content-length") != str(length):
+                    break  # ignore anything beyond the requested bytes
+            self._connection.learn(state.file, answer.redirected)
+            if state.wanted is None:
+                return Version(state.done, expected.etag)
+            if not state.complete:
+                raise NotYetError(f"the response ended after {state.done:,} of {state.wanted:,} bytes")
+        return expected
+
+    def _again_elsewhere(self, response: httpx2.Response, file: str) -> None:
+        """Raise ``NotYetError`` if a refused request was sent to an address that was learned from a redirect."""
+        forgotten, status = self._forget(file), response.status_code
+        if not 400 <= status < 500 or status == 429:
+            return
+        absent = status == 404 and response.headers.get("x-error-code") == "EntryNotFound"
+        if not absent and str(response.url) == self._connection.small_url(file):
+            self._connection.forget_small()
+            raise NotYetError("the address is not that of the file", wait=0.0)
+        if forgotten:
+            raise NotYetError("the file's URL has expired", wait=0.0)
+
+    def _chunks(self, response: httpx2.Response, deadline: Deadline) -> Iterator[bytes]:
+        """Yield a response's body as it arrives, until the deadline has passed."""
+        for chunk in response.iter_raw():
+            self.traffic.received += len(chunk)
+            deadline.received(len(chunk))
+            if deadline.left <= 0:
+                raise NotYetError("the response is too slow")
+            yield chunk
+
+    def _forget(self, file: str) -> str | None:
+        """Forget the URL of a file that the Hub redirected to; return it if there was one."""
+        return self._final.pop(file, None)
+
+    def _retried(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
+        return retried(attempt, deadline, repo=self.repo, what=what, seconds=self.limits.seconds)

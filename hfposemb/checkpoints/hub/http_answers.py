@@ -1,0 +1,216 @@
+"""Responses of the Hub: what they must be, and how far a file has been read from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from ...errors import ChangedFileError, HubError
+from ...logs import LOG
+from ..limits import Limits
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+Sink: TypeAlias = Callable[[bytes], object]
+"""Receives the requested bytes in order, each once."""
+
+
+_LONGEST_TAG = 300
+
+
+@dataclass(frozen=True)
+class Version:
+    """Identifies one content of a file: its size and ETag."""
+
+    size: int
+    etag: str
+
+
+class WrongAnswerError(Exception):
+    """A response that does not answer the request; retried a few times, since a proxy may have sent it."""
+
+
+class NotYetError(Exception):
+    """A transient failure; ``wait`` is the delay in seconds that the server requested."""
+
+    def __init__(self, reason: str, *, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class Answer(NamedTuple):
+    """A response with its ETag, the ETag of the linked file, its URL if not on the Hub itself, and its commit.
+
+    ``redirected`` is its URL on the Hub, if the Hub redirected to it.
+    """
+
+    response: httpx2.Response
+    etag: str
+    linked: str
+    elsewhere: str | None
+    commit: str | None
+    redirected: str | None = None
+
+
+@dataclass(eq=False)
+class Reading:
+    """Progress of reading one file over all attempts: ``done`` of ``wanted`` bytes."""
+
+    file: str
+    span: range | None
+    most: int
+    sink: Sink
+    same: Version | None
+    done: int = 0
+    wanted: int | None = None
+    skip: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all bytes have arrived."""
+        return self.wanted is not None and self.done == self.wanted
+
+    def range_header(self) -> dict[str, str]:
+        """Return the header that requests the remaining bytes."""
+        if self.span is None:
+            return {"range": f"bytes={self.done}-"} if self.done else {}
+        return {"range": f"bytes={self.span.start + self.done}-{self.span.stop - 1}"}
+
+    def expect(self, size: int | None) -> None:
+        """Set the total number of bytes to read, once the file's size is known."""
+        if self.span is None:
+            self.wanted = size
+        elif size is not None:
+            self.wanted = max(0, min(self.span.stop, size) - self.span.start)
+
+    def check_range(self, headers: Mapping[str, str], length: int | None) -> int:
+        """Return the file's size from the Content-Range of a 206; raise if the range is not the requested one."""
+        stated = headers.get("content-range", "")
+        match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", stated.strip())
+        if match is None:
+            raise WrongAnswerError(f"the partial response has an invalid Content-Range: {stated[:40]!r}")
+        first, last, size = map(int, match.groups())
+        start = self.done if self.span is None else self.span.start + self.done
+        stop = size if self.span is None else min(self.span.stop, size)
+        if (first, last) != (start, stop - 1):
+            raise WrongAnswerError(
+                f"bytes {start} to {stop - 1} were requested, but the response has {first} to {last}"
+            )
+        if length is not None and length != stop - start:
+            raise WrongAnswerError(
+                f"the response has a Content-Length of {length}, but a range of {stop - start} bytes"
+            )
+        return size
+
+    def take(self, chunk: bytes) -> None:
+        """Pass the requested bytes of a chunk to the sink."""
+        if self.skip:
+            cut = min(self.skip, len(chunk))
+            self.skip -= cut
+            chunk = chunk[cut:]
+        if self.wanted is not None:
+            chunk = chunk[: self.wanted - self.done]
+        elif self.done + len(chunk) > self.most:
+            raise HubError(f"{self.file} exceeds the limit of {self.most:,} bytes")
+        if chunk:
+            self.sink(chunk)
+            self.done += len(chunk)
+
+
+@dataclass(frozen=True, eq=False)
+class Validator:
+    """Validates responses that hold a file or a part of one, before any byte of the body is used.
+
+    Attributes:
+        repo: Name of the repository.
+        limits: Limits of what is read.
+        full_download: Whether to read a whole file if the server ignores ranges.
+        forget: Called with the name of a file whose redirected URL must not be used again.
+    """
+
+    repo: str
+    limits: Limits
+    full_download: bool
+    forget: Callable[[str], object]
+
+    def check(self, answer: Answer, state: Reading) -> Version:
+        """Validate a response, return its version, and set the number of bytes that ``state`` expects.
+
+        Checks content encoding, content type, length, range and ETag, and that the version is unchanged.
+        """
+        headers = answer.response.headers
+        _check_kind(headers)
+        size = self._size(answer.response, state, _length(headers))
+        found = Version(-1 if size is None else size, self._tag(answer, state))
+        if state.same is not None and state.same != found:
+            self.forget(state.file)
+            if state.done:
+                raise WrongAnswerError("the file changed between two reads")
+            raise ChangedFileError(f"{self.repo} {state.file} changed between two reads; try again")
+        state.same = found
+        state.expect(size)
+        return found
+
+    def _size(self, response: httpx2.Response, state: Reading, length: int | None) -> int | None:
+        """Return the size of the whole file, if the response states it; raise if its range is not acceptable."""
+        if response.status_code == 200:
+            if state.span is not None:
+                self._allow_whole(state, length)
+                state.skip = state.span.start + state.done
+            elif state.done:
+                raise HubError(f"{self.repo} {state.file}: the server cannot resume an interrupted download; try again")
+            elif length is not None and length > state.most:
+                raise HubError(f"{self.repo} {state.file} has {length:,} bytes; the limit is {state.most:,}")
+            return length
+        return state.check_range(response.headers, length)
+
+    def _tag(self, answer: Answer, state: Reading) -> str:
+        """Return the ETag that identifies the file's version."""
+        tag = strong(answer.etag) or strong(answer.linked)
+        if not tag and state.span is None and not state.done:
+            tag = answer.etag  # a weak tag suffices for a whole file in one response
+        if not tag:
+            self.forget(state.file)
+            found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
+            raise WrongAnswerError(
+                f"the response has {found_tag}, so its parts could come from two versions of the file"
+            )
+        if len(tag) > _LONGEST_TAG:
+            raise WrongAnswerError(f"the response has an ETag of {len(tag):,} characters, which is too long")
+        return tag
+
+    def _allow_whole(self, state: Reading, length: int | None) -> None:
+        span, size = state.span or range(0), "an unknown number of" if length is None else f"{length:,}"
+        found = f"{self.repo} {state.file}: the server ignores range requests: {len(span):,} bytes are needed, but "
+        if not self.full_download:
+            raise HubError(f"{found}the whole file has {size}; set allow_full_download=True to read it whole")
+        if length is None or length > self.limits.table_bytes:
+            raise HubError(f"{found}the whole file has {size}; the limit is {self.limits.table_bytes:,}")
+        LOG.info("%s %s: the server ignores range requests; reading the whole file", self.repo, state.file)
+
+
+def _check_kind(headers: Mapping[str, str]) -> None:
+    """Raise if a response is encoded, in parts, or a page."""
+    if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
+        raise WrongAnswerError(f"the response has the unrequested content encoding {coding[:20]!r}")
+    kind = headers.get("content-type", "").lower()
+    if kind.startswith(("multipart/", "text/html")):
+        raise WrongAnswerError(f"the response is {kind.partition(';')[0][:40]}, not the file")
+
+
+def strong(tag: str) -> str:
+    """Return a strong ETag unchanged and "" for a weak one, which may miss changes of a file (RFC 9110, 8.8.1)."""
+    return "" if tag.startswith("W/") else tag
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    stated = headers.get("content-length")
+    if stated is None:
+        return None
+    if not re.fullmatch(r"\d{1,18}", stated):
+        raise WrongAnswerError(f"the response has an invalid Content-Length: {stated[:20]!r}")
+    return int(stated)

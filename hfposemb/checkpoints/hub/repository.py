@@ -1,0 +1,258 @@
+"""Checkpoints on the Hugging Face Hub: reads the header, then exactly the requested tensors."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from ...errors import CheckpointError
+from ...lazy_attributes import lazy_attribute
+from ...tables.sources import HubSource
+from ...transfers import Traffic
+from ..access import Access
+from ..deadline import one_read
+from ..folder_layouts import settings_folders, tokenizer_folders
+from ..pickles.checkpoint import PickledCheckpoint
+from ..safetensors.checkpoint import TensorInfo
+from ..safetensors.file_choice import INDEX, is_checkpoint
+from ..stated_roles import StatedRoles, stated_roles
+from .files import RepositoryFiles
+from .http import Wire
+from .locate import Located, Locator
+from .reopened import Reopened
+from .revisions import pin
+from .tensors import RepositoryTensors
+
+if TYPE_CHECKING:
+    from ...tables.table import Labels
+    from ...tables.token_marks import TokenMarks
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "bpe.codes",
+)
+
+
+@dataclass(eq=False)
+class HubCheckpoint:
+    """Checkpoint of a Hub repository at one commit; nothing is fetched twice, thanks to the disk cache.
+
+    All errors are ``SourceError`` or its subclasses.
+
+    Attributes:
+        source: Repository and path, as asked for.
+        files: Whole files of the repository.
+        tensors: Headers and rows of its safetensors files.
+        located: Where it keeps its tensors.
+        notes: Remarks for the user about how it was found.
+    """
+
+    source: HubSource
+    files: RepositoryFiles
+    tensors: RepositoryTensors
+    located: Located
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return str(replace(self.source, tables={}))
+
+    @property
+    def file(self) -> str:
+        """Name of its file, of the first of several; "" if it has no tensors."""
+        name = next(iter(self.names()), None)
+        if name is None:
+            return ""
+        path = self.located.shards.get(name) or self.info(name).file
+        return path.rpartition("/")[2]
+
+    @property
+    def commit(self) -> str:
+        """Commit at which everything is read."""
+        return self.files.commit
+
+    @property
+    def traffic(self) -> Traffic:
+        """Requests and bytes so far."""
+        return self.files.wire.traffic
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle repository and commit, without a token; another process opens it when needed."""
+        found = Reopened(self.source.at(self.commit), self.files.access, open_hub).without_token()
+        return Reopened, (found.source, found.access, found.open)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names, without a request."""
+        stored = self.located.stored
+        return tuple(self.located.shards) if stored is None else stored.names()
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location; fetches the header of its file if necessary."""
+        if self.located.stored is not None:
+            return self.located.stored.info(name)
+        shards = self.located.shards
+        file = shards.get(name)
+        if file is None:
+            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(shards)} tensors")
+        found = self.tensors.header(file).tensors
+        if name not in found:
+            raise CheckpointError(
+                f"{file}: the index says that {name!r:.80} is in this shard, but its header does not list it"
+            )
+        return found[name]
+
+    def at_hand(self, name: str) -> bool:
+        """Return whether ``info`` needs no request for a tensor."""
+        file = self.located.shards.get(name)
+        return file is None or self.tensors.at_hand(file)
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return ``__metadata__``, merged over the headers read so far."""
+        if self.located.stored is not None:
+            return self.located.stored.metadata()
+        return MappingProxyType(self.tensors.metadata())
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        if self.located.stored is not None:
+            return self.located.stored.file_bytes(name)
+        return self.tensors.header(self.located.shards[name]).file_bytes
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration that the checkpoint states itself, else config.json, else ``None``."""
+        stated = None if self.located.stored is None else self.located.stored.config()
+        return stated or self.json("config.json")
+
+    def json(self, file: str) -> dict[str, Any] | None:
+        """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
+        found = (self.files.json(file, folder) for folder in settings_folders(self.located.folder))
+        return next((one for one in found if one is not None), None)
+
+    def text(self, file: str) -> str | None:
+        """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
+        inside, limit = self.located.folder, self.files.access.limits.config_bytes
+        if inside + file not in self.files.listing:
+            return None
+        raw = self.files.small(file, inside, limit=limit)
+        return None if raw is None else raw.decode(errors="replace")
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``.
+
+        A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
+        """
+        if self.located.stored is not None:
+            return self.located.stored.read(name, start, stop)
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop)
+
+    def roles(self) -> StatedRoles:
+        """Return the tables of each role that the checkpoint itself states."""
+        return stated_roles(self.located.stored)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, fetched as by ``read``."""
+        if isinstance(self.located.stored, PickledCheckpoint):
+            return self.located.stored.codes(name, start, stop)
+        with one_read(self.files.access.limits.seconds):
+            return self.tensors.read(self.info(name), start, stop, codes=True)
+
+    @property
+    def stores_codes(self) -> bool:
+        """Whether quantised tables are several tensors, rather than decoded by the reader of their format."""
+        return self.located.stored is None or isinstance(self.located.stored, PickledCheckpoint)
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
+        return None if self.located.stating is None else self.located.stating.labels(rows)
+
+    def marks(self, labels: Labels) -> TokenMarks | None:
+        """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
+        stated: TokenMarks | None = self.stated("marks")(labels) if self.stated("marks") is not None else None
+        return stated
+
+    def stated(self, name: str) -> Any:
+        """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
+        return getattr(self.located.stating, name, None)
+
+    def tokenizer_folder(self) -> Path | None:
+        """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""
+        with one_read(self.files.access.limits.seconds):
+            return self._tokenizer
+
+    @lazy_attribute
+    def _tokenizer(self) -> Path | None:
+        files, found = self.files, self.files.listing
+        inside = next((one for one in tokenizer_folders(self.located.folder) if _holds(found, one)), "")
+        there = [file for file in TOKENIZER_FILES if inside + file in found]
+        if "tokenizer.json" in there:
+            there = ["tokenizer.json"]  # no other file is needed then
+        if not there:
+            return None
+        folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
+        weakref.finalize(self, folder.cleanup)
+        for file in there:
+            most = files.access.limits.tokenizer_bytes
+            raw = files.small(file, inside, limit=most, deadline=files.wire.deadline(most))
+            if raw is not None:
+                (Path(folder.name) / file).write_bytes(raw)
+        return Path(folder.name)
+
+
+def open_hub(source: HubSource, access: Access, *, index_first: bool = False) -> HubCheckpoint:
+    """Open a repository on the Hub; fetches its first header and its configuration in parallel, but no tensor.
+
+    Files that Hugging Face's own cache has at the same commit are read from there.
+
+    Args:
+        source: Repository and revision.
+        access: Credentials and limits.
+        index_first: Whether to ask for an index before model.safetensors, which saves a request if there is one.
+
+    Raises:
+        SourceError: If the repository cannot be read, including all subclasses.
+    """
+    revision = source.revision or "main"
+    wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
+    cache = access.own_cache
+    files = RepositoryFiles(str(replace(source, path="", tables={})), wire, cache, access)
+    tensors = RepositoryTensors(files)
+    deadline = wire.deadline()
+    branch = ("commit", source.repo, revision, "anybody" if access.foreign else "user")
+    notes = pin(files, branch, deadline)
+    if index_first:
+        files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
+    with ThreadPoolExecutor(1) as beside:
+        config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
+        located = Locator(files, tensors).locate(deadline, source.path)
+        config.result()
+    cache.put(branch, files.commit.encode())
+    return HubCheckpoint(source, files, tensors, located, notes)
+
+
+def _holds(listing: Sequence[str], folder: str) -> bool:
+    return any(folder + file in listing for file in TOKENIZER_FILES)
+
+
+def folder_of(path: str) -> str:
+    """Return the folder of a path in a repository, with a trailing slash unless it is the repository itself."""
+    if path and not is_checkpoint(path.rpartition("/")[2]):
+        return f"{path}/"
+    folder, slash, _ = path.rpartition("/")
+    return folder + slash

@@ -1,0 +1,600 @@
+"""Local safetensors checkpoints: a strict header parser and a zero-copy reader.
+
+The format: https://huggingface.co/docs/safetensors#format. The header is scanned with one pattern per tensor rather
+than parsed as general JSON, so hostile text cannot nest and takes no more memory than the tensors it lists.
+``header_length`` and ``parse_header`` access no file; ranged reads from the Hub use them too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...memory_maps import lent, mapped
+from ..limits import DEFAULT_LIMITS, Limits
+from ..strict_json import fault, foreign, open_regular, read_json, shortened
+from .file_choice import foreign_file, is_index, locate_safetensors, weight_map
+
+BITS = {
+    **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
+    **dict.fromkeys((b"U16", b"I16", b"F16", b"BF16"), 16),
+    **dict.fromkeys((b"U32", b"I32", b"F32"), 32),
+    **dict.fromkeys((b"U64", b"I64", b"F64", b"C64"), 64),
+    **{b"F4": 4, b"F6_E2M3": 6, b"F6_E3M2": 6},
+}
+"""Bits of a number of each dtype."""
+
+
+_STORED: dict[str, np.dtype[Any]] = {
+    **{name: np.dtype(code) for name, code in (("F64", "<f8"), ("F32", "<f4"), ("F16", "<f2"), ("BF16", "<u2"))},
+    **{name: np.dtype(code) for name, code in (("I8", "i1"), ("I32", "<i4"), ("U32", "<u4"), ("I64", "<i8"))},
+    **dict.fromkeys(("U8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"), np.dtype("u1")),
+}
+
+
+_WIDENED = ("F16", "BF16")
+PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
+"""Stored dtypes of plain, unquantised vectors."""
+
+CODES = frozenset(_STORED)
+"""Stored dtypes that ``Checkpoint.codes`` reads; an F4 number takes half a byte."""
+
+
+_CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
+_LEAST_ENTRY = len(b'"__metadata__":{}')
+TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": 10_000_000, "metadata_keys": 10_000}
+"""Limits of a tensor's name and of the metadata of a header."""
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[bytes]:
+    """Compile a pattern on first use; spaces match JSON white space, possessively, so it never backtracks."""
+    text = text.replace("WHOLE", r"(?:0|[1-9][0-9]{0,18}+)")
+    text = text.replace("STRING", r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
+    return re.compile(text.replace(" ", r"[\x20\t\n\r]*+").encode())
+
+
+# Matches an entry with its terminator, or else all remaining text, so that findall never skips or searches. An entry
+# has three fields in any order; since their three groups must all be set, each field occurs exactly once.
+_SHAPE = r"(\[ (?:WHOLE(?: , WHOLE){0,99999}+)?+ \])"
+_FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , WHOLE) \])'
+_TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
+
+
+# MLX writes null if there is no metadata.
+_METADATA = r'"__metadata__" : (null|\{ (?:STRING : STRING(?: , STRING : STRING)*+)?+ \})'
+_ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
+
+
+_PAIR = "(STRING) : (STRING)"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """Dtype, shape and location of a tensor.
+
+    ``start`` and ``stop`` are byte offsets in ``file``, whose path is relative to the checkpoint's folder. A tensor
+    that is ``decoded`` as it is read has a description of how it is stored as its dtype; if it is stored as several
+    tensors, these are its ``parts``.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+    file: str
+    decoded: bool = False
+    parts: tuple[TensorInfo, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Stored size in bytes, of all parts."""
+        return sum(part.nbytes for part in self.parts) if self.parts else self.stop - self.start
+
+    @property
+    def readable(self) -> bool:
+        """Whether it is read as vectors, as they are stored or decoded."""
+        return self.dtype in PLAIN or self.decoded
+
+
+class _Layout(NamedTuple):
+    """Dtype and shape shared by many tensors of a file, or the rule that they violate."""
+
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    bits: int = 0
+    rule: str = ""
+
+
+_Row: TypeAlias = tuple[int, int, _Layout]  # begin and end in the data
+
+
+@dataclass(frozen=True, eq=False)
+class _Tensors(Mapping[str, TensorInfo]):
+    """Mapping that makes each ``TensorInfo`` on access: few are used, and making all costs as much as all checks."""
+
+    rows: Mapping[str, _Row] = field(repr=False)
+    data_start: int
+    file: str
+
+    def __getitem__(self, name: str) -> TensorInfo:
+        begin, end, layout = self.rows[name]
+        return TensorInfo(name, layout.dtype, layout.shape, self.data_start + begin, self.data_start + end, self.file)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def placed(self, file: str) -> _Tensors:
+        """Return the same tensors in a file of another name."""
+        return replace(self, file=file)
+
+
+@dataclass(frozen=True)
+class Header:
+    """Parsed safetensors header; ``data_start`` is the byte offset of the first tensor."""
+
+    tensors: _Tensors
+    metadata: Mapping[str, str]
+    data_start: int
+    file_bytes: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "metadata": dict(self.metadata)}
+
+
+def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> int:
+    """Return the header's length in bytes.
+
+    Args:
+        first8: First eight bytes of the file.
+        file_bytes: Size of the file.
+        name: Name of the file in messages.
+        limits: Limits of what is read.
+
+    Raises:
+        CheckpointError: If the length is out of range, or the file is of another kind.
+    """
+    if file_bytes == 0:
+        raise fault(name, "the file is empty; download it again")
+    length = int.from_bytes(first8[:8], "little")
+    if file_bytes < 10 or len(first8) < 8:
+        rule = f"a safetensors file has at least 10 bytes; this one has {file_bytes}; download it again"
+    elif length < 2:
+        rule = f"the header must have at least 2 bytes; the file states {length}"
+    elif length > limits.header_bytes:
+        rule = f"the header may have at most {limits.header_bytes} bytes; the file states {length}"
+    elif length > file_bytes - 8:
+        rule = f"the file states a header of {length} bytes, but only {file_bytes - 8} follow; download it again"
+    else:
+        return length
+    raise fault(name, foreign(first8) or rule)
+
+
+def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> Header:
+    """Validate and parse a header.
+
+    At least as strict as ``safetensors.safe_open``. It also rejects duplicate keys, unknown fields, alternative
+    notations (a tensor as a list, escapes in field names) and anything beyond ``limits``.
+
+    Args:
+        header_json: The header without the eight bytes of its length.
+        file_bytes: Size of the file.
+        name: Name of the file in messages.
+        limits: Limits of what is read.
+
+    Raises:
+        CheckpointError: Names the first violated rule.
+    """
+    first8 = len(header_json).to_bytes(8, "little")
+    length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
+    if not header_json.startswith(b"{"):
+        raise fault(name, foreign(first8) or f"the header must begin with '{{'; found {shortened(header_json[:40])}")
+    # Each tensor needs the first three of these and metadata the last, so this bounds the number of entries before any
+    # is made. A short header has no room for too many.
+    if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
+        map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
+    ):
+        raise fault(name, f"a file may list at most {limits.tensors} tensors")
+    entries = _pattern(_ENTRY).findall(header_json, 1)
+    rest = entries.pop()[6] if entries[-1][6] else b""
+    ends = b"".join([entry[5] for entry in entries])
+    if (ends + rest).lstrip(b" \t\n\r").rstrip(b" ") != b"," * (len(entries) - 1) + b"}":
+        rule = "the header must be one object that maps names to dtype, shape and data_offsets of whole numbers"
+        raise fault(name, f"{rule}; byte {8 + length - len(rest)} reads {shortened(rest[:60])}")
+    metadata = _read_metadata([text for entry in entries if (text := entry[0])], name=name)
+    rows = _read_tensors([entry for entry in entries if entry[1]], name=name, limits=limits)
+    _check_cover(rows, data_bytes=file_bytes - 8 - length, name=name)
+    return Header(_Tensors(rows, 8 + length, name), metadata, 8 + length, file_bytes)
+
+
+def check_read(
+    info: TensorInfo,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    codes: bool = False,
+    row_bytes: int | None = None,
+) -> range:
+    """Return the byte range of rows ``[start, stop)`` in the file.
+
+    Rows are entries of the first axis; those of a vector are its elements, and a single code is one row.
+
+    Args:
+        info: The tensor.
+        start: First row.
+        stop: End of the rows, exclusive; ``None`` for all.
+        limits: Limits of what is read.
+        codes: Whether the numbers are read as they are stored, in any of ``CODES``.
+        row_bytes: Stored bytes of a row of a format with other dtypes, which the caller has checked.
+
+    Raises:
+        CheckpointError: If the tensor cannot be read as vectors or exceeds a limit.
+        InputError: If the rows do not exist.
+    """
+    if row_bytes is None and info.dtype not in (CODES if codes else PLAIN):
+        rule = "only F64, F32, F16 and BF16 can be read; use a full-precision checkpoint of this model"
+        raise fault(info.file, f"{shortened(info.name)} is stored as {info.dtype}; {rule}")
+    if not info.shape and not codes:
+        raise fault(info.file, f"{shortened(info.name)} is a single number, not a table")
+    shape = info.shape or (1,)
+    rows = shape[0]
+    vectors, width = math.prod(shape[:-1]), shape[-1]
+    stop = rows if stop is None else stop
+    if not 0 <= start <= stop <= rows:
+        raise InputError(f"rows {start} to {stop} of {shortened(info.name)} do not exist; it has rows 0 to {rows}")
+    wanted = stop - start if len(shape) == 2 else vectors
+    if len(shape) > 1 and (wanted > limits.rows or width > limits.columns):
+        rule = f"the limit is {limits.rows} rows of {limits.columns}; read fewer rows at a time"
+        raise fault(info.file, f"{wanted} rows of {width} numbers were asked of {shortened(info.name)}; {rule}")
+    if row_bytes is None:
+        row_bytes = _row_bytes(info, shape)
+    span = range(info.start + start * row_bytes, info.start + stop * row_bytes)
+    if len(span) > limits.table_bytes:
+        rule = f"the limit is {limits.table_bytes}; read fewer rows at a time"
+        raise fault(info.file, f"rows {start} to {stop} of {shortened(info.name)} have {len(span)} bytes; {rule}")
+    return span
+
+
+def _row_bytes(info: TensorInfo, shape: tuple[int, ...]) -> int:
+    """Return the stored bytes of a row; raise if rows end within a byte."""
+    bits = math.prod(shape[1:]) * BITS[info.dtype.encode()]
+    if bits % 8:
+        raise fault(info.file, f"{shortened(info.name)} has rows of {bits} bits, which end within a byte")
+    return bits // 8
+
+
+def widen(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Widen stored numbers exactly: F16 and BF16 (as uint16) to float32; F32 and F64 stay.
+
+    Copies only if the values must change or are unaligned in memory.
+    """
+    if dtype == "F16":
+        return raw.astype(np.float32)
+    if dtype != "BF16":
+        return raw if raw.flags.aligned else raw.copy()
+    source = raw.reshape(-1)
+    bits = np.empty(source.size, np.uint32)
+    for start in range(0, source.size, _CHUNK):
+        part = bits[start : start + _CHUNK]
+        np.copyto(part, source[start : start + _CHUNK])
+        part <<= 16
+    return bits.view(np.float32).reshape(raw.shape)
+
+
+def as_rows(
+    raw: NDArray[np.uint8],
+    info: TensorInfo,
+    start: int,
+    stop: int | None,
+    *,
+    shared: bool = True,
+    codes: bool = False,
+) -> NDArray[Any]:
+    """Return the stored bytes of rows ``[start, stop)`` as read-only rows, widened by ``widen`` unless they are codes.
+
+    Args:
+        raw: The bytes of these rows.
+        info: The tensor.
+        start: First row.
+        stop: End of the rows, exclusive; ``None`` for all.
+        shared: Whether ``raw`` has other users; the rows are then in separate memory, see ``memory_maps.lent``.
+        codes: Whether to return the numbers as they are stored, in the memory of ``raw``: BF16 as uint16, 8-bit floats
+            as bytes, F4 as bytes of two numbers each.
+    """
+    stored: np.dtype[Any] = _STORED[info.dtype]
+    whole = info.shape or (1,)
+    halves = 2 if info.dtype == "F4" else 1
+    shape = ((whole[0] if stop is None else stop) - start, *whole[1:-1], *(size // halves for size in whole[1:][-1:]))
+    rows = raw.view(stored).reshape(shape)
+    if codes:
+        rows.flags.writeable = False
+        return rows
+    rows = widen(rows, info.dtype)
+    if shared and np.may_share_memory(rows, raw):
+        rows = lent(rows)
+    rows.flags.writeable = False
+    return rows
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A file's header and the time of its last modification."""
+
+    header: Header
+    modified: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Local checkpoint; a shard's header is read when one of its tensors is first used.
+
+    All errors are ``CheckpointError``, except ``InputError`` for rows that do not exist.
+
+    Attributes:
+        name: Name in messages.
+        folder: Folder of the files.
+        files: File of each tensor.
+        limits: Limits of what is read.
+    """
+
+    name: str
+    folder: Path
+    files: Mapping[str, str]
+    limits: Limits = DEFAULT_LIMITS
+    _shards: dict[str, _Shard] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS, located: Path | None = None) -> Checkpoint:
+        """Open a .safetensors file or a folder (one file, an index with its shards, a sentence-transformers folder).
+
+        Args:
+            path: The file or folder.
+            limits: Limits of what is read.
+            located: The file or index of the folder's checkpoint, if the caller has located it.
+        """
+        name = os.path.basename(os.path.abspath(path))
+        if located is None:
+            located = locate_safetensors(Path(path)) if os.path.isdir(path) else Path(path)
+        path = located.absolute()  # the working directory may change before later reads
+        if is_index(path.name):
+            index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
+            return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
+        if path.suffix != ".safetensors" and os.path.exists(path):
+            raise fault(path.name, foreign_file(path.name))
+        shard = _read_shard(path, limits)
+        files = dict.fromkeys(shard.header.tensors, path.name)
+        return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the location of the files and their modification times, which ``read`` verifies, but no tensor."""
+        return {**self.__dict__, "files": dict(self.files)}
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """All tensors by name; reads every shard's header."""
+        return MappingProxyType({name: self.info(name) for name in self.files})
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tensors' names, without reading a shard."""
+        return tuple(self.files)
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        shard = self._shard(name)
+        if name not in shard.header.tensors:
+            raise fault(
+                self.files[name],
+                f"the index says that {shortened(name)} is in this shard, but its header does not list it",
+            )
+        return shard.header.tensors[name]
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return ``__metadata__``, merged over the headers read so far."""
+        return MappingProxyType({k: v for shard in self._shards.values() for k, v in shard.header.metadata.items()})
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
+        return self._shard(name).header.file_bytes
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only and exact.
+
+        F64 is returned as float64; F32, F16 and BF16 as float32. F32 and F64 are copy-on-write maps of the file if
+        aligned, so modifying the array changes neither the file nor later reads. The file must not be truncated while
+        the array is in use.
+        """
+        return self._rows(name, start, stop)
+
+    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``as_rows``."""
+        return self._rows(name, start, stop, codes=True)
+
+    def _rows(self, name: str, start: int, stop: int | None, *, codes: bool = False) -> NDArray[Any]:
+        info = self.info(name)
+        span = check_read(info, start, stop, limits=self.limits, codes=codes)
+        with open_regular(self.folder / info.file) as file:
+            status, shard = os.fstat(file.fileno()), self._shards[info.file]
+            if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
+                raise fault(info.file, "the file changed since it was opened; open it again")
+            lent_out = not codes and info.dtype not in _WIDENED
+            raw = mapped(file.fileno(), span.start, len(span), private=lent_out)
+        return as_rows(raw, info, start, stop, shared=False, codes=codes)
+
+    def header(self, file: str) -> Header:
+        """Return the header of one of the files."""
+        if file not in self._shards:
+            self._shards[file] = _read_shard(self.folder / file, self.limits)
+        return self._shards[file].header
+
+    def config(self) -> dict[str, Any] | None:
+        """Return config.json next to the checkpoint, or ``None`` if there is none."""
+        path = self.folder / "config.json"
+        return read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
+
+    def _shard(self, name: str) -> _Shard:
+        file = self.files.get(name)
+        if file is None:
+            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.files)} tensors")
+        self.header(file)
+        return self._shards[file]
+
+
+def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
+    """Decode JSON string literals."""
+    joined = b",".join(quoted)
+    if joined.isascii() and b"\\" not in joined:
+        return joined[1:-1].decode().split('","')
+    texts = []
+    for one in quoted:
+        try:
+            text: str = json.loads(one.decode("utf-8"))
+            text.encode("utf-8")  # rejects lone surrogates, which escapes can produce and nothing can print
+        except ValueError as error:
+            what = "UTF-8" if isinstance(error, UnicodeError) else "a JSON string"
+            raise fault(name, f"text in the header must be {what}; found {shortened(one[:60])}") from None
+        texts.append(text)
+    return texts
+
+
+def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
+    """Parse a tensor's dtype and shape fields, or return the rule that they violate."""
+    dims = axes[1:-1].strip()
+    rank = dims.count(b",") + 1 if dims else 0
+    if kind not in BITS:
+        return _Layout(rule=f"has the dtype {shortened(kind)}, which is not a safetensors dtype")
+    if rank > limits.rank:
+        return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
+    shape = tuple(map(int, dims.split(b","))) if dims else ()
+    # Ignore axes of length zero: NumPy cannot hold (0, 2**62, 2**62) either.
+    if math.prod(filter(None, shape)) * BITS[kind] >= 2**63:
+        return _Layout(rule=f"has a shape that overflows: {shortened(axes[:60])}")
+    return _Layout(kind.decode(), shape, math.prod(shape) * BITS[kind])
+
+
+def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits) -> dict[str, _Row]:
+    """Validate the tensors column by column, since files have hundreds and a row costs microseconds."""
+    if not entries:
+        return {}
+    _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
+    if max(map(len, quoted)) > TEXT_LIMITS["name_bytes"] + 2:
+        found = shortened(max(quoted, key=len)[:60])
+        raise fault(
+            name,
+            f"a tensor's name may have at most {TEXT_LIMITS['name_bytes']} bytes; found one that begins with {found}",
+        )
+    names = _texts(quoted, name)
+
+    def require(column: Iterable[object], rule: str) -> None:
+        if not all(good := list(column)):
+            tensor = next(tensor for tensor, fine in zip(names, good, strict=True) if not fine)
+            raise fault(name, f"{shortened(tensor)} {rule}")
+
+    require(map(str.isprintable, names), "is not a valid tensor name; it must be printable")
+    require(names, "is not a valid tensor name; it must not be empty")
+    for column in (kinds, axes, offsets):
+        require(column, "must have dtype, shape and data_offsets, each once")
+    numbers = json.loads(b"[%b]" % b",".join(offsets))  # the pattern admits integers only
+    begins, ends = numbers[::2], numbers[1::2]
+    kept = {pair: _layout(*pair, limits=limits) for pair in set(zip(kinds, axes, strict=True))}
+    layouts = list(map(kept.__getitem__, zip(kinds, axes, strict=True)))
+    for layout in kept.values():
+        if layout.rule:
+            require((other is not layout for other in layouts), layout.rule)
+    sizes = [layout.bits for layout in layouts]
+    taken = [8 * (end - begin) for begin, end in zip(begins, ends, strict=True)]
+    if sizes != taken:
+        at = next(at for at, size in enumerate(sizes) if size != taken[at])
+        found = (
+            f"{layouts[at].dtype} of shape {shortened(axes[at][:60])} from byte {begins[at]} to {ends[at]} of the data"
+        )
+        raise fault(name, f"{shortened(names[at])} has {found}, but needs {sizes[at] / 8:.16g} bytes")
+    return _unique(names, zip(begins, ends, layouts, strict=True), name)
+
+
+def _unique(names: Sequence[str], found: Iterable[_Row], name: str) -> dict[str, _Row]:
+    """Return the tensors by name, each of which occurs once."""
+    rows = dict(zip(names, found, strict=True))
+    if len(rows) != len(names):
+        twice = next(tensor for tensor, count in Counter(names).items() if count > 1)
+        raise fault(name, f"tensor names must be unique; found {shortened(twice)} twice")
+    if "__metadata__" in rows:
+        raise fault(name, "__metadata__ must map strings to strings; found a tensor of this name")
+    return rows
+
+
+def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
+    """Parse ``__metadata__`` from the text of its object, which is well-formed."""
+    if len(objects) > 1:
+        raise fault(name, "__metadata__ must be unique; found it twice")
+    metadata: dict[str, str] = {}
+    for text in objects:
+        if len(text) > (most := TEXT_LIMITS["metadata_bytes"]):
+            raise fault(name, f"__metadata__ may have at most {most} bytes; found {len(text)}")
+        for pair in _pattern(_PAIR).finditer(text):
+            key, value = _texts(pair.groups(), name)
+            if key in metadata or len(metadata) == TEXT_LIMITS["metadata_keys"]:
+                rule = f"__metadata__ may have at most {TEXT_LIMITS['metadata_keys']} different keys"
+                raise fault(name, f"{rule}; found {shortened(key)} after {len(metadata)}")
+            metadata[key] = value
+    return MappingProxyType(metadata)
+
+
+def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> None:
+    """Require that the tensors cover the data without gaps or overlaps, up to the file's last byte."""
+    reached = 0
+    for begin, end, _ in sorted(rows.values()):
+        if begin != reached:
+            tensor = next(tensor for tensor, row in rows.items() if row[:2] == (begin, end))
+            kind = "overlaps another tensor" if begin < reached else "leaves a gap before it"
+            raise fault(name, f"{shortened(tensor)} {kind}: it begins at byte {begin} of the data, not at {reached}")
+        reached = end
+    if reached != data_bytes:
+        raise fault(
+            name, f"the tensors take {reached} bytes, but the file has {data_bytes} for them; download it again"
+        )
+
+
+def _read_shard(path: Path, limits: Limits) -> _Shard:
+    """Read a file's header and nothing else."""
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        length = header_length(
+            file.read(min(8, status.st_size)), file_bytes=status.st_size, name=path.name, limits=limits
+        )
+        text = file.read(length)
+    if len(text) != length:
+        raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")
+    parse = _parsed_before if length <= _KEPT_BYTES else _parsed
+    return _Shard(parse(text, status.st_size, path.name, limits), status.st_mtime_ns)
+
+
+def _parsed(text: bytes, file_bytes: int, name: str, limits: Limits) -> Header:
+    return parse_header(text, file_bytes=file_bytes, name=name, limits=limits)
+
+
+_KEPT_BYTES = 2**18
+"""Maximum size of a header that is kept with what was parsed from it."""
+
+# A header depends on nothing but its bytes and the file's size, both of which are read each time.
+_parsed_before = lru_cache(maxsize=16)(_parsed)

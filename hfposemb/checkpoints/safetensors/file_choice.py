@@ -1,0 +1,260 @@
+"""Selection of the checkpoint among the files of a folder or repository."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ...errors import CheckpointError
+from ..folder_layouts import EXPORTS, PIPELINE, advice
+from ..format_names import choose_format, has_format, models
+from ..limits import DEFAULT_LIMITS
+from ..strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
+
+_TRANSFORMERS_4 = "convert it with transformers 4: AutoModel.from_pretrained(folder, from_{}=True).save_pretrained(out)"
+_ARRAYS = "read its arrays with {} and pass them to hfposemb.from_arrays"
+
+FOREIGN_FORMATS = {
+    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), CONVERT_ADVICE),
+    ".h5": _TRANSFORMERS_4.format("tf"),
+    ".msgpack": _TRANSFORMERS_4.format("flax"),
+    ".pb": _ARRAYS.format("tensorflow"),
+    **dict.fromkeys((".npz", ".npy"), _ARRAYS.format("numpy.load")),
+}
+"""What to do with files that are not read, by their suffix."""
+
+
+MODEL = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+_INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
+MODULES = "modules.json"
+"""List of modules in a sentence-transformers folder; each module, possibly the model too, has its own folder."""
+
+
+TRANSFORMER = "0_Transformer"
+PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
+
+
+def _plain(name: object) -> TypeGuard[str]:
+    """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
+    return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
+
+
+def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetensors") -> dict[str, str]:
+    """Return the file of each tensor from the parsed JSON of an index.
+
+    Args:
+        index: The parsed index.
+        name: Name of the index in messages.
+        suffix: Required suffix of the files.
+
+    Raises:
+        CheckpointError: If the map is missing or names anything but files of the same folder.
+    """
+    files = index.get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise fault(name, "must have a weight_map that names the file of each tensor")
+    for tensor, file in files.items():
+        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
+            found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
+            raise fault(name, f"weight_map must name {suffix} files of this folder; found {found}")
+    return files
+
+
+def choose_file(names: Sequence[str], *, name: str) -> str | None:
+    """Choose a folder's checkpoint: a .safetensors file, or the index of several.
+
+    Args:
+        names: Names of the folder's files.
+        name: Name of the folder in messages.
+
+    Returns:
+        The chosen name; ``None`` if there is neither.
+
+    Raises:
+        CheckpointError: If the choice is ambiguous, or shards have no index.
+    """
+    for wanted in (MODEL, INDEX):
+        if wanted in names:
+            return wanted
+    if PIPELINE in names:
+        return None  # no other file here is a model by itself
+    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
+    indexes = [file for file in names if is_index(file)]
+    for found in (indexes, stored):
+        if len(found) == 1:
+            return found[0]
+    shown = shortened(", ".join(indexes or stored))
+    if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
+        raise fault(name, f"holds several checkpoints, {shown}; name one file")
+    if stored:
+        raise fault(name, f"holds shards, {shown}, but not their index; download {INDEX} too")
+    return None
+
+
+def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
+    """Choose a folder's pickled checkpoint, as written by torch.save: a file, or the index of several.
+
+    Args:
+        names: Names of the folder's files.
+        name: Name of the folder in messages.
+
+    Returns:
+        The chosen name; ``None`` if there is neither.
+
+    Raises:
+        CheckpointError: If the choice is ambiguous.
+    """
+    for wanted in (PICKLE, PICKLE_INDEX):
+        if wanted in names:
+            return wanted
+    stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
+    if len(stored) > 1:
+        raise fault(name, f"holds several pickled checkpoints, {shortened(', '.join(stored))}; name one file")
+    return stored[0] if stored else None
+
+
+def is_pickled(file: str) -> bool:
+    """Return whether a file name is that of a pickle written by torch.save, or of the index of several."""
+    return file.endswith((*PICKLES, PICKLE_INDEX))
+
+
+def is_checkpoint(file: str) -> bool:
+    """Return whether a file name is that of a checkpoint, or of the index of several files."""
+    return file.endswith(".safetensors") or is_index(file) or is_pickled(file) or has_format(file)
+
+
+def foreign_file(file: str) -> str:
+    """Return what to say of a file that is no checkpoint of a format that is read."""
+    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(Path(file).suffix, CONVERT_ADVICE)}"
+
+
+def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
+    """Return the error for a folder without a checkpoint, with what it contains and what to do.
+
+    Args:
+        names: Paths of all files below the folder.
+        name: Name of the folder in messages.
+        path: Path of the folder, or with ``hub`` the repository's name.
+        hub: Whether the folder is a repository on the Hub.
+    """
+    if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
+        return fault(name, known)
+    if inside := models(names):
+        shown = f"{path or name}/{inside[0]}"
+        return fault(
+            name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}"
+        )
+    foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
+    if foreign:
+        return fault(
+            name,
+            f"has no .safetensors file, only {shortened(', '.join(foreign))}; "
+            f"{FOREIGN_FORMATS[Path(foreign[0]).suffix]}",
+        )
+    return fault(name, f"has no .safetensors file among {len(names)} files; give the folder of a model")
+
+
+def is_index(file: str) -> bool:
+    """Return whether a file name is that of a sharded checkpoint's index."""
+    return re.search(_INDEX, file) is not None
+
+
+def locate(path: Path) -> Path:
+    """Return the file or index of a folder's checkpoint: safetensors, else a pickle, else another format.
+
+    A file is returned unchanged.
+    """
+    if not os.path.isdir(path):
+        return path
+    for choose in (choose_file, choose_pickle, choose_format):
+        if (found := _search(path, choose)) is not None:
+            return found
+    if (exports := path / EXPORTS).is_dir() and (found := _search(exports, choose_format)) is not None:
+        return found
+    return locate_safetensors(path)
+
+
+def locate_safetensors(folder: Path) -> Path:
+    """Return the .safetensors file, or the index of several, of a folder's model.
+
+    Raises ``CheckpointError`` if there is none.
+    """
+    if (found := _search(folder, choose_file)) is None:
+        raise no_checkpoint(_names_below(folder), name=folder.name, path=str(folder))
+    return found
+
+
+def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
+    """Return what ``choose`` selects among a folder's files, else among those of its first module."""
+    if (found := choose(_names(folder), name=folder.name)) is not None:
+        return folder / found
+    module = _first_module(folder)
+    return None if module is None else _search(module, choose)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if not os.path.isdir(entry))  # also of a looping link
+    except OSError as error:
+        raise fault(folder.name, f"cannot be listed: {shortened(str(error))}") from None
+
+
+def _names_below(folder: Path) -> list[str]:
+    """Return the relative paths of files below a folder, limited in depth and number so as not to scan a whole disk."""
+    found: list[str] = []
+    for at, folders, files in os.walk(folder):
+        inside = os.path.relpath(at, folder)
+        if inside.count(os.sep) >= MOST_NESTED - 1:
+            folders.clear()
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        found += [file if inside == "." else f"{inside}/{file}".replace(os.sep, "/") for file in sorted(files)]
+        if len(found) > MOST_NAMES:
+            break
+    return found
+
+
+def _first_module(folder: Path) -> Path | None:
+    """Return the model's folder if ``folder`` is a sentence-transformers folder, else ``None``."""
+    listing = folder / MODULES
+    if not os.path.exists(listing):
+        return folder / TRANSFORMER if os.path.isdir(folder / TRANSFORMER) else None
+    path = module_folder(read_json(listing, limit=DEFAULT_LIMITS.config_bytes, kind=list))
+    if path is not None and not os.path.isdir(folder / path):
+        raise fault(
+            MODULES, f"says that the model is in the folder {shortened(path)}, which does not exist; download it too"
+        )
+    return None if path is None else folder / path
+
+
+def module_folder(modules: Sequence[Any]) -> str | None:
+    """Return the model's folder according to modules.json of sentence-transformers.
+
+    The model is the first module whose type is a Transformer, else the first module.
+
+    Returns:
+        Name of the folder; ``None`` if the model is in the folder of modules.json itself.
+
+    Raises:
+        CheckpointError: If the path is anything but the name of a folder next to modules.json.
+    """
+    listed = [one for one in modules if isinstance(one, dict)]
+    if not listed:
+        raise fault(
+            MODULES, f"must list modules, each an object with a path; found {len(modules)} entries and no object"
+        )
+    kinds = [one.get("type") for one in listed]
+    first = next((at for at, kind in enumerate(kinds) if isinstance(kind, str) and kind.endswith(".Transformer")), 0)
+    path = listed[first].get("path")
+    if path == "":
+        return None
+    if not _plain(path):
+        found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
+        raise fault(MODULES, f"must name a folder next to it as the path of the model; found {found}")
+    return path

@@ -1,0 +1,270 @@
+"""Tokenisation with untrusted tokenizers, in a child process that can be killed.
+
+The tokenizer is Rust code driven by a file from anyone. Some files make it compute forever, which no thread can stop,
+exhaust memory, or abort the process. It therefore runs in a child whose end is guaranteed: the operating system limits
+its CPU time, memory and idle time, and it ends with its parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any
+
+from ...errors import InputError, SourceError
+from ...tables.inputs import Pieces
+
+LOAD_SECONDS, CUT_SECONDS = 1.0, 0.8
+"""CPU seconds of the child to load a tokenizer, and to tokenise a short text."""
+
+SECONDS_A_ROW, SECONDS_A_CHARACTER = 8e-6, 2e-5
+"""CPU seconds that each row of the vocabulary adds to the former, and each character of the text to the latter."""
+
+MEMORY, MEMORY_A_ROW = 110 * 2**20, 2_500
+"""Bytes that the child may allocate after its start, and those that each row of the vocabulary adds (Gemma: 500 MB)."""
+
+MOST_ROWS = 300_000
+"""Rows that count towards both limits; no model in use has more, and a file must not raise them at will."""
+
+IDLE_SECONDS = 10.0
+"""Seconds that a child waits for the next text."""
+
+_WALL = 4.0
+"""Seconds of wall-clock time allowed per second of CPU time, for busy machines."""
+
+_MOST_PIECES, _MOST_CHARACTERS, _LONGEST_ANSWER = 1_000_000, 2_000_000, 32_000_000
+_ADVICE = "give token ids instead of a text"
+
+
+class Cutter:
+    """Tokenises texts like ``tokenizers.load_tokenizer``, from the files in ``folder``, in a child process.
+
+    The folder must exist as long as this object. A child is kept for ``IDLE_SECONDS`` and restarted when needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._child: _Child | None = None
+        self._last: weakref.finalize[[], Cutter] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str) -> Pieces:
+        """Tokenise a text.
+
+        Raises:
+            SourceError: If the files cannot be used, or the tokenizer fails or exceeds its limits.
+            InputError: If the folder has no tokenizer.
+            TypeError: If ``text`` is not a string.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a str; got {type(text).__name__}")
+        seconds = CUT_SECONDS + SECONDS_A_CHARACTER * len(text)
+        with self._lock:
+            child = self._child
+            answer = child.ask({"text": text}, seconds=seconds) if child is not None and child.alive() else None
+            if child is None or (answer is None and child.idled()):
+                child = self._loaded()
+                answer = child.ask({"text": text}, seconds=seconds)
+            found = self._checked(child, answer)
+        return Pieces(tuple(found["texts"]), tuple(found["ids"]))
+
+    def _loaded(self) -> _Child:
+        self._end()
+        child = self._child = _Child()
+        self._last = weakref.finalize(self, child.end)
+        seconds = LOAD_SECONDS + SECONDS_A_ROW * MOST_ROWS
+        try:
+            found = self._checked(child, child.ask({"folder": str(self._folder)}, seconds=seconds))
+        except SourceError:
+            self._end()
+            raise
+        if not found["ready"]:
+            self._end()
+            raise InputError(f"the model has no supported tokenizer; {_ADVICE}")
+        return child
+
+    def _checked(self, child: _Child, answer: dict[str, Any] | None) -> dict[str, Any]:
+        if answer is None:
+            self._end()
+            raise SourceError(child.verdict())
+        if "error" in answer:
+            raise SourceError(answer["error"])
+        return answer
+
+    def _end(self) -> None:
+        if self._last is not None:
+            self._last()
+        self._child = self._last = None
+
+
+class _Child:
+    """The child process; requests and answers are lines of JSON.
+
+    It holds no reference to its ``Cutter``, so that it ends when the ``Cutter`` is garbage-collected.
+    """
+
+    def __init__(self) -> None:
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
+        secrets = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+        # Thread pools take memory even if they are not used.
+        single = dict.fromkeys(("RAYON_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+        kept = {name: value for name, value in os.environ.items() if name not in secrets}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", start],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**kept, **single, "TOKENIZERS_PARALLELISM": "false"},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SourceError(
+                f"no process could be started to tokenise the text: {error.strerror}; {_ADVICE}"
+            ) from error
+        self._late = False
+        self._answers: SimpleQueue[bytes | None] = SimpleQueue()
+        threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
+
+    def alive(self) -> bool:
+        """Return whether the child is running."""
+        return self._process.poll() is None
+
+    def idled(self) -> bool:
+        """Return whether the child ended because it was idle."""
+        return hasattr(signal, "SIGALRM") and self._process.poll() == -signal.SIGALRM
+
+    def ask(self, question: dict[str, str], *, seconds: float) -> dict[str, Any] | None:
+        """Return the answer; ``None`` if the child ended or was ended because it took too long."""
+        until = time.monotonic() + _WALL * seconds + 1
+        stdin = self._process.stdin
+        assert stdin is not None
+        with suppress(OSError, ValueError):  # if the child has ended, its reader thread queues None
+            stdin.write(json.dumps(question).encode() + b"\n")
+            stdin.flush()
+        try:
+            line = self._answers.get(timeout=max(0.0, until - time.monotonic()))
+        except Empty:
+            self._late = True
+            self.end()
+            return None
+        return None if line is None else json.loads(line)
+
+    def verdict(self) -> str:
+        """Return why there was no answer."""
+        code = self._process.poll()
+        if self._late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
+            return f"the tokenizer took too long and was stopped; {_ADVICE}"
+        return f"the tokenizer crashed or ran out of memory and was stopped; {_ADVICE}"
+
+    def end(self) -> None:
+        """Kill the child and wait until it is gone."""
+        process = self._process
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+
+
+def _listen(process: subprocess.Popen[bytes], answers: SimpleQueue[bytes | None]) -> None:
+    assert process.stdout is not None
+    with suppress(OSError, ValueError), process.stdout as stdout:
+        while (line := stdout.readline(_LONGEST_ANSWER)).endswith(b"\n"):
+            answers.put(line)
+    process.wait()
+    answers.put(None)
+
+
+# --- in the child -----------------------------------------------------------------------------------------------------
+
+
+def _serve() -> None:
+    """Load the tokenizer from the folder named by the first line, then tokenise the text of each further line.
+
+    Runs in the child.
+    """
+    from .loading import tokenizer_of
+    from .vocabulary import read_vocabulary
+
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)  # keep library output out of the answers
+    folder = Path(json.loads(sys.stdin.buffer.readline())["folder"])
+    taken = _limit_memory(MEMORY)
+    _allow(LOAD_SECONDS)
+    cut = None
+    try:
+        if (vocabulary := read_vocabulary(folder)) is not None:
+            rows = min(len(vocabulary.pieces), MOST_ROWS)
+            if taken is not None:
+                _limit_memory(MEMORY + MEMORY_A_ROW * rows, taken=taken)
+            _allow(LOAD_SECONDS + SECONDS_A_ROW * rows)
+            cut = tokenizer_of(folder, vocabulary)
+        answer: dict[str, Any] = {"ready": cut is not None}
+    except SourceError as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        answer = {"error": f"the tokenizer ran out of memory; {_ADVICE}"}
+    _send(answers, answer)
+    while cut is not None and (line := sys.stdin.buffer.readline()):
+        text = json.loads(line)["text"]
+        _allow(CUT_SECONDS + SECONDS_A_CHARACTER * len(text))
+        try:
+            pieces = cut(text)
+        except SourceError as error:
+            answer = {"error": str(error)}
+        except MemoryError:
+            answer = {"error": f"the tokenizer ran out of memory; {_ADVICE}"}
+        else:
+            answer = {"texts": pieces.texts, "ids": pieces.ids}
+            if len(pieces.ids) > _MOST_PIECES or sum(map(len, pieces.texts)) > _MOST_CHARACTERS:
+                size = f"{len(pieces.ids):,} pieces of {sum(map(len, pieces.texts)):,} characters"
+                answer = {"error": f"the tokenizer returned {size} for a text of {len(text):,}; {_ADVICE}"}
+        _send(answers, answer)
+
+
+def _send(answers: IO[str], answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, IDLE_SECONDS)
+
+
+def _allow(seconds: float) -> None:
+    """Have the system end this process after ``seconds`` of CPU time, or much more of wall-clock time."""
+    if hasattr(signal, "setitimer"):
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, _WALL * seconds + 2)
+
+
+def _limit_memory(more: int, *, taken: int | None = None) -> int | None:
+    """Limit memory to ``more`` bytes above ``taken``, by default the current use; return ``taken``.
+
+    Returns ``None`` if the system does not report memory use.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    import resource
+
+    if taken is None:
+        data = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+        taken = int(data.split()[1]) * 1024
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = taken + more
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if most < 0 else min(wanted, most), most))
+    return taken

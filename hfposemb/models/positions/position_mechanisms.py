@@ -1,0 +1,385 @@
+"""Position encodings of every part of an opened source, from its tensors and configuration."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...checkpoints.torch_module import LiveTensors
+from ...errors import CheckpointError
+from ...tables.encodings import (
+    Absolute,
+    Alibi,
+    Convolution,
+    Grid,
+    NoPositions,
+    PositionEncoding,
+    RelativeBias,
+    RelativeTable,
+    Unmeasured,
+    WindowBias,
+    alibi_slopes,
+)
+from ...tables.table import EmbeddingTable, Provenance
+from ..architectures.config_values import real_number
+from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
+from ..architectures.table_names import tower_of
+from ..opened_model import Opened, itself, stored_grid
+from .stored_waves import are_waves, square_grid
+
+if TYPE_CHECKING:
+    from ...tables.closed_forms import Layout
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
+_HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
+_DRAWN = 512
+"""Positions drawn if the configuration does not state a longest input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A position encoding to be made, with the ``tower`` it serves and its ``axis`` or kind of layer."""
+
+    tower: str
+    axis: str
+    make: Callable[[], PositionEncoding]
+
+
+def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Placed]:
+    """Return the position encodings other than stored position tables, those of the text first.
+
+    Args:
+        opened: The opened source.
+        main: Tower of the token table.
+        absolute: Towers with a stored position table.
+    """
+    found = [
+        replace(one, axis=one.axis or ("relative" if one.tower in absolute else ""))
+        for one in (*_relative(opened, main), *_convolutions(opened))
+    ]
+    served = absolute | {placed.tower for placed in found}
+    own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
+    if not served & own or opened.part("text").get("rope_parameters"):
+        found = [*_by_configuration(opened, main), *found]
+    return [*found, *_of_towers(opened, absolute)]
+
+
+def _by_configuration(opened: Opened, main: str) -> list[Placed]:
+    """Return the text's position encoding as stated by its configuration or family."""
+    config, family = opened.part("text"), opened.family()
+    kind = family.kind or _stated_kind(config)
+    if kind == "none":
+        order = family.order or "the causal mask alone"
+        return [Placed("", "", partial(NoPositions, order))]
+    if kind == "alibi":
+        return [Placed("", "", partial(_alibi, opened))]
+    if family.waves:
+        return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
+    if kind == "rotary":
+        return _rotary(opened, "")
+    # Encoder and decoder with separate configurations, as in T5Gemma.
+    apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
+    return [placed for tower in apart for placed in _rotary(opened, tower)]
+
+
+def _rotary(opened: Opened, tower: str) -> list[Placed]:
+    config = opened.part(tower or "text")
+    from .rope import rotary_encodings
+    from .rotary_parts import of_part, tower_encodings
+
+    if "vocab_size" not in config and "patch_size" in config:
+        axial = [one for one in of_part("", config) if len(one.axes) > 1]
+        if axial and (made := tower_encodings(axial[0], config)):
+            return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
+        reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
+        return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
+    return [
+        Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
+        for axis, encoding in rotary_encodings(config, name=opened.name).items()
+    ]
+
+
+def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
+    """Yield the rotary positions of images and sound, of the parts whose tensors are there."""
+    if not any(isinstance(value, Mapping) for value in opened.config.values()):
+        return  # no part has a configuration of its own
+    from .rotary_parts import TOWERS_APART, part_frequencies, part_of, tower_encodings
+
+    there: frozenset[str] | None = None
+    for one in part_frequencies(opened.config):
+        tower = tower_of(one.part.replace("_config", ""))
+        if tower not in TOWERS_APART:
+            continue
+        there = frozenset(map(tower_of, opened.tensors.names())) if there is None else there
+        if tower not in there:
+            continue
+        made = tower_encodings(one, part_of(opened.config, one.part))
+        if tower == "vision" and len(one.axes) == 1:
+            made = {}  # the rows and columns of patches are rotated in a way of the model's own, as in Llama 4
+        for axis, encoding in made.items():
+            yield Placed(tower, axis or ("rotary" if tower in absolute else ""), partial(itself, encoding))
+        if not made:
+            reason = f"{opened.name} rotates patches of images, by angles that config.json does not tell"
+            yield Placed(tower, "rotary" if tower in absolute else "", partial(Unmeasured, "rotary", reason))
+
+
+def _stated_kind(config: Mapping[str, Any]) -> str:
+    if config.get("use_mem_rope") is False:
+        return "none"
+    if config.get("alibi") is True:
+        return "alibi"
+    stated = config.get("position_embedding_type")
+    if isinstance(stated, str) and stated in ("rope", "rotary"):
+        return "rotary"
+    if stated == "nope":
+        return "none"
+    return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
+
+
+def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
+    """Return the encoding of a stored position table, with the grid of image patches if it has one."""
+    family = opened.family(tower)
+    filled = bool(family.computed) and opened.part(tower or "text").get(family.computed) is True
+    assert table.provenance.tensor is not None
+    grid = stored_grid(opened.tensors.info(table.provenance.tensor)) or _patch_grid(opened, tower, table.shape[0])
+    kind: Literal["sinusoidal", "learned"] = "learned"
+    if filled or family.waves or tower in family.filled:
+        kind = "sinusoidal"
+    elif grid is not None or not is_known(opened.config):
+        kind, grid = _by_numbers(table, grid)
+    fixed = isinstance(opened.tensors, LiveTensors) and not opened.tensors.trained(table.provenance.tensor)
+    return Absolute(table, "fixed" if fixed and kind == "learned" else kind, table.provenance.row_offset, grid)
+
+
+def _by_numbers(table: EmbeddingTable, grid: Grid | None) -> tuple[Literal["sinusoidal", "learned"], Grid | None]:
+    """Return whether a stored table is one of sinusoids, and its grid, for models of which no rule says it."""
+    guesses = (grid,) if grid is not None else (None, square_grid(table.shape[0]))
+    for guess in dict.fromkeys(guesses):
+        if are_waves(table, guess):
+            return "sinusoidal", guess
+    return "learned", grid
+
+
+def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:
+    """Return the grid of patches for the configured image size, with up to three other rows before them."""
+    config = opened.part(tower)
+    image, patch = _pair(config.get("image_size")), _pair(config.get("patch_size"))
+    if image is None or patch is None:
+        return None
+    down, across = image[0] // patch[0], image[1] // patch[1]
+    return Grid(down, across, rows - down * across) if 0 <= rows - down * across <= 3 and down and across else None
+
+
+def _pair(value: object) -> tuple[int, int] | None:
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    if len(pair) == 2 and all(isinstance(one, int) and not isinstance(one, bool) and 0 < one < 2**16 for one in pair):
+        return int(cast(int, pair[0])), int(cast(int, pair[1]))
+    return None
+
+
+def _alibi(opened: Opened) -> PositionEncoding:
+    heads = opened.stated(_HEADS)
+    if heads is None:
+        return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but does not state the number of heads")
+    config = opened.part("text")
+    inner = config.get("attn_config")
+    longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
+    family, width = opened.family(), opened.stated(_WIDTHS)
+    slopes = alibi_slopes(heads, longest=longest, kept=family.alibi_kept)
+    scale = 1 / math.sqrt(width / heads) if family.alibi_scaled and width is not None else 1.0
+    return Alibi(slopes, opened.stated(_LENGTHS) or 2048, scale, rounded=family.alibi_scaled)
+
+
+def _towers_with_waves(opened: Opened, main: str) -> list[str]:
+    """Return encoder and decoder if both receive tokens, else the tower of the tokens."""
+    towers = {tower_of(name) for name in opened.tensors.names()} & {"encoder", "decoder"}
+    return sorted(towers, reverse=True) if len(towers) == 2 and main != "decoder" else [main]
+
+
+def _waves(opened: Opened, tower: str) -> PositionEncoding:
+    """Return sinusoids that a model computes and does not store, up to the longest input in its configuration."""
+    family = opened.family()
+    width = opened.stated(_WIDTHS, tower or "text")
+    sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
+    length = opened.stated((*_LENGTHS, sides), tower or "text")
+    if width is None:
+        return Unmeasured("sinusoidal", f"{opened.name} computes sinusoids, but does not state their width")
+    length, form = length or _DRAWN, cast("Layout", family.waves)
+    first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
+    name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
+    notes = (f"computed: sinusoids in the layout {form}, position 0 at the angles of {first}",)
+    provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
+
+    read = partial(_sines, width, form, first, scale)
+    table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
+    return Absolute(table, "sinusoidal", first)
+
+
+def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+    from ...tables.closed_forms import sine_rows
+
+    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
+
+
+@lru_cache(maxsize=16)
+def _likely(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that may be those of relative positions."""
+    endings = tuple(rule.ending for rule in RELATIVE)
+    return tuple(name for name in names if name.endswith(endings))
+
+
+def _relative(opened: Opened, main: str) -> Iterator[Placed]:
+    """Yield the relative positions stored in tensors for every tower, from the first layer if all layers have them."""
+    # Models with many experts have tens of thousands of names, so filter them before applying the rules.
+    likely = _likely(opened.tensors.names())
+    for rule in RELATIVE if likely else ():
+        towers: dict[str, list[str]] = {}
+        for name in filter(rule.fits, likely):
+            towers.setdefault(tower_of(name), []).append(name)
+        if set(towers) == {"encoder"} and main == "":
+            # Without a decoder, the encoder is the whole model.
+            towers = {"": towers["encoder"]}
+        for tower, names in towers.items():
+            if len(names) > 1:
+                where = tower or "position"
+                opened.notes.append(f"{where}: {len(names)} layers have their own biases; those of the first are shown")
+            make = partial(_relative_of, opened, rule, tower, min(names, key=_layers))
+            yield Placed(tower, rule.axis, make)
+
+
+def _layers(name: str) -> list[int]:
+    return [int(part) for part in name.split(".") if part.isdecimal()]
+
+
+def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) -> PositionEncoding:
+    length = opened.stated(_LENGTHS, tower or "text") or _DRAWN
+    if rule.rows == "unread":
+        return Unmeasured("relative-bias", f"{opened.name} has relative positions, but {rule.why}")
+    if rule.rows == "waves":
+        return _relative_waves(opened, tower, length)
+    shape = [size for size in opened.tensors.info(tensor).shape if size != 1]
+    if len(shape) != 2 or 0 in shape:
+        raise CheckpointError(f"{tensor} in {opened.name} must have two non-empty axes; its shape is {shape}")
+    rows = np.asarray(opened.tensors.read(tensor), np.float64).reshape(shape)
+    if rule.rows == "buckets":
+        return _bucketed(opened, rule, tower, rows, length)
+    if rule.rows == "window":
+        return _window(opened, rows)
+    zero = len(rows) // 2
+    stated = opened.part(tower or "text").get(rule.zero) if rule.zero else None
+    sign = rule.sign if isinstance(stated, int) or not rule.zero else -1
+    if isinstance(stated, int) and 0 <= stated < len(rows):
+        zero = stated
+    if rule.bias:
+        return RelativeBias(rows, length, zero=zero)
+    if rule.rows == "logarithmic":
+        return _logarithmic(opened, rows, length)
+    return RelativeTable(rows, sign * (np.arange(len(rows)) - zero), length, rule.clipped)
+
+
+def _bucketed(
+    opened: Opened, rule: RelativeRule, tower: str, rows: NDArray[np.float64], length: int
+) -> PositionEncoding:
+    """Return T5's biases if the distances with a bucket of their own end before the largest distinguished distance."""
+    far, both = opened.stated(rule.far, tower or "text") or 128, tower != "decoder"
+    exact = len(rows) // 4 if both else len(rows) // 2
+    if not 1 <= exact < far:
+        found = f"{len(rows)} buckets for distances up to {far}"
+        return Unmeasured("relative-bias", f"{opened.name} has {found}, for which T5's formula is not defined")
+    return RelativeBias(rows, length, bidirectional=both, max_distance=far)
+
+
+def _window(opened: Opened, rows: NDArray[np.float64]) -> PositionEncoding:
+    """Return the biases of a square window; up to three further rows belong to a class token (BEiT)."""
+    for extra in (0, 3):
+        side = math.isqrt(max(0, len(rows) - extra))
+        if side * side == len(rows) - extra and side % 2:
+            return WindowBias(rows[: side * side].reshape(side, side, -1))
+    return Unmeasured("relative-bias", f"{opened.name} has biases for a non-square window")
+
+
+def _logarithmic(opened: Opened, rows: NDArray[np.float64], length: int) -> PositionEncoding:
+    """Return DeBERTa's table: rows by query − key, in widening buckets if the configuration states some.
+
+    Near distances have one row each, up to half of the buckets; those beyond share rows on a logarithmic scale up to
+    the longest input (He et al. 2021, arXiv 2006.03654; ``make_log_bucket_position`` in transformers).
+    """
+    config = opened.part("text")
+    span, buckets = len(rows) // 2, config.get("position_buckets")
+    if not isinstance(buckets, int) or buckets <= 0 or 2 * buckets != len(rows):
+        return RelativeTable(rows, span - np.arange(len(rows)), length)
+    farthest = opened.stated(("max_relative_positions",)) or length
+    distances = np.arange(farthest)
+    middle = buckets // 2
+    with np.errstate(divide="ignore"):
+        scaled = np.log(distances / middle) / math.log((farthest - 1) / middle) * (middle - 1)
+    place = np.where(distances <= middle, distances, np.ceil(np.where(distances > 0, scaled, 0)) + middle).astype(int)
+    place, first = np.unique(np.minimum(place, span - 1), return_index=True)
+    nearest = distances[first]
+    # Row span + p belongs to query − key in bucket p; distances here are key − query.
+    kept = np.concatenate([span - place[::-1], span + place[1:]])
+    return RelativeTable(rows[kept], np.concatenate([nearest[::-1], -nearest[1:]]), length)
+
+
+def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding:
+    """Return the sinusoids of distances that Transformer-XL projects and adds to keys.
+
+    Source: Dai et al. 2019, arXiv 1901.02860.
+    """
+    width = opened.stated(_WIDTHS, tower or "text")
+    if width is None:
+        return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but does not state their width")
+    from ...tables.closed_forms import sine_rows
+
+    reach = min(length, _DRAWN)
+    distances = np.arange(-reach + 1, reach)
+    # The sinusoid of −t is that of t with negated sines; the angles are those of query − key.
+    rows = sine_rows(0, reach, width, layout="concatenated")
+    turned = rows * np.where(np.arange(width) < (width + 1) // 2, -1.0, 1.0)
+    return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
+
+
+@lru_cache(maxsize=16)
+def _of_convolutions(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of tensors in positional convolutions."""
+    # The substring test is fast and excludes most names.
+    return tuple(name for name in names if CONVOLUTION in name and CONVOLUTION in name.split("."))
+
+
+def _convolutions(opened: Opened) -> Iterator[Placed]:
+    """Yield the positional convolution of every tower that has one."""
+    towers: dict[str, str] = {}
+    for name in _of_convolutions(opened.tensors.names()):
+        if len(opened.tensors.info(name).shape) == 3:
+            shape, known = opened.tensors.info(name).shape, towers.get(tower_of(name))
+            if known is None or math.prod(shape) > math.prod(opened.tensors.info(known).shape):
+                towers[tower_of(name)] = name
+    for tower, name in towers.items():
+        channels, group, width = opened.tensors.info(name).shape
+        yield Placed(tower, "", partial(Convolution, width, max(channels // max(group, 1), 1)))
+
+
+def keys(placed: list[tuple[str, str]]) -> list[str]:
+    """Return a key for every (tower, axis): the tower only if there are several, ``position`` if nothing remains.
+
+    If there are towers other than encoder and decoder, and none is ``text``, encodings without a tower get ``text``.
+    """
+    towers = {tower for tower, _ in placed}
+    several = len(towers) > 1
+    beside = several and bool(towers - {"", "encoder", "decoder"})
+    found: list[str] = []
+    taken: Counter[str] = Counter()
+    for tower, axis in placed:
+        named = (tower or ("text" if beside and "text" not in towers else "")) if several else ""
+        key = ".".join(filter(None, (named, axis))) or "position"
+        taken[key] += 1
+        found.append(f"{key} {taken[key]}" if taken[key] > 1 else key)
+    return found

@@ -1,0 +1,322 @@
+"""Rotary frequencies from a configuration, computed as the model does, for all rope types and older spellings.
+
+Sources: Su et al. 2021 (arXiv 2104.09864); linear: kaiokendev; dynamic: the NTK-aware scaling of bloc97 and emozilla;
+yarn: Peng et al. 2023 (arXiv 2309.00071); longrope: Ding et al. 2024 (arXiv 2402.13753); llama3: the reference code of
+Llama 3.1. Derived from ``modeling_rope_utils`` of transformers 5.23.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...tables.encodings import PositionEncoding, Unmeasured
+from ...tables.rotary import DynamicScaling, LongFactors, Rotary
+from ..architectures.config_values import real_number, whole_number
+
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
+    "model_max_length",
+)
+_PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
+"""Name of a kind of layer, such as ``sliding_attention``, under which rope parameters can be nested."""
+
+_BY_AXIS = ("ernie4_5_vl_moe_text",)
+"""Model types whose frequencies are not sorted by size."""
+
+_LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
+"""Fields for the base of each kind of layer in older Gemma 3 and ModernBERT configurations; local ones never scale."""
+
+_HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
+_HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
+
+_INTERLEAVED = frozenset(
+    (
+        *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
+        *("codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm", "glm4"),
+        *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
+        *("moonshine_streaming", "openai_privacy_filter", "roformer"),
+    )
+)
+"""Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """Parameters of a rope type: ``rotated`` dimensions of a head turn; ``stated`` has the type's own parameters."""
+
+    theta: float
+    head: int
+    rotated: int
+    length: int
+    original: int
+    stated: Mapping[str, Any]
+
+    def frequencies(self, theta: float | None = None) -> NDArray[np.float64]:
+        """Return the frequencies θ^(−2i/d) [d/2] in radians per position."""
+        exponents = np.arange(0, self.rotated, 2) / self.rotated
+        return np.asarray((self.theta if theta is None else theta) ** -exponents, np.float64)
+
+    def number(self, name: str, default: float | None = None, *, low: float = 0.0) -> float:
+        """Return a parameter of the type; raise ``_UnreadableError`` if it is missing or invalid."""
+        if self.stated.get(name) is None and default is not None:
+            return default
+        found = real_number(self.stated, name, low=low, high=1e12)
+        if found is None:
+            raise _UnreadableError(f"its {name} is {str(self.stated.get(name))[:40]!r}")
+        return found
+
+    def factor(self) -> float:
+        """Return the extension of the context: the stated factor, or the ratio of the two lengths."""
+        if self.stated.get("factor") is None:
+            return self.length / self.original
+        return self.number("factor", low=1e-6)
+
+
+class _UnreadableError(Exception):
+    """The configuration has an unusable value."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Scaled:
+    """Frequencies of a rope type; ``base`` are those before scaling if they are not the plain ones.
+
+    With ``by_length`` the frequencies are those of an input of the longest stated length.
+    """
+
+    frequencies: NDArray[np.float64]
+    attention: float = 1.0
+    base: NDArray[np.float64] | None = None
+    by_length: LongFactors | DynamicScaling | None = None
+
+
+def _default(settings: _Settings) -> _Scaled:
+    return _Scaled(settings.frequencies())
+
+
+def _linear(settings: _Settings) -> _Scaled:
+    return _Scaled(settings.frequencies() / settings.number("factor", low=1e-6))
+
+
+def _dynamic(settings: _Settings) -> _Scaled:
+    """Keep the plain frequencies up to the stated length, beyond which the base grows with the input."""
+    factor = settings.number("factor", low=1e-6)
+    by_length = DynamicScaling(settings.theta, settings.rotated, factor, settings.length)
+    return _Scaled(settings.frequencies(), by_length=by_length)
+
+
+def _proportional(settings: _Settings) -> _Scaled:
+    """Rotate a share of the pairs with the frequencies of the whole head; the others do not rotate."""
+    share = settings.number("partial_rotary_factor", 1.0)
+    turning = min(int(share * settings.head // 2), settings.head // 2)
+    frequencies = np.zeros(settings.head // 2)
+    frequencies[:turning] = settings.theta ** -(np.arange(0, 2 * turning, 2) / settings.head)
+    return _Scaled(frequencies / settings.number("factor", 1.0, low=1e-6), base=frequencies)
+
+
+def _yarn(settings: _Settings) -> _Scaled:
+    factor, width = settings.factor(), settings.rotated
+    scale, scale_all = settings.stated.get("mscale"), settings.stated.get("mscale_all_dim")
+    if settings.stated.get("attention_factor") is not None:
+        attention = settings.number("attention_factor")
+    elif scale and scale_all:
+        attention = _mscale(factor, settings.number("mscale")) / _mscale(factor, settings.number("mscale_all_dim"))
+    else:
+        attention = _mscale(factor, 1.0)
+
+    def dimension(turns: float) -> float:
+        """Return the dimension whose pair makes ``turns`` full turns over the trained length."""
+        return width * math.log(settings.original / (turns * 2 * math.pi)) / (2 * math.log(settings.theta))
+
+    low = dimension(settings.number("beta_fast", 32.0) or 32.0)
+    high = dimension(settings.number("beta_slow", 1.0) or 1.0)
+    if settings.stated.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
+    ramp = np.clip((np.arange((width + 1) // 2) - low) / ((high - low) or 0.001), 0, 1)
+    kept = settings.frequencies()
+    return _Scaled(kept / factor * ramp + kept * (1 - ramp), attention)
+
+
+def _mscale(scale: float, weight: float) -> float:
+    return 1.0 if scale <= 1 else 0.1 * weight * math.log(scale) + 1.0
+
+
+def _longrope(settings: _Settings) -> _Scaled:
+    factor = settings.factor()
+    short, long = (settings.frequencies() / _factors(settings, name) for name in ("short_factor", "long_factor"))
+    if settings.stated.get("attention_factor") is not None:
+        attention = settings.number("attention_factor")
+    else:
+        attention = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(settings.original))
+    by_length = LongFactors(short, long, settings.original)
+    return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length)
+
+
+def _factors(settings: _Settings, name: str) -> NDArray[np.float64]:
+    """Return one positive number per pair of dimensions."""
+    factors, pairs = settings.stated.get(name), (settings.rotated + 1) // 2
+    if not isinstance(factors, list) or len(factors) != pairs:
+        raise _UnreadableError(f"its {name} must hold {pairs} numbers")
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1e12 for one in factors):
+        raise _UnreadableError(f"its {name} must hold positive numbers")
+    return np.array(factors, np.float64)
+
+
+def _frequency_factors(settings: _Settings) -> _Scaled:
+    """Divide every frequency by its factor, as GGUF files state them."""
+    factors = _factors(settings, "frequency_factors") * settings.number("factor", 1.0, low=1e-6)
+    return _Scaled(settings.frequencies() / factors)
+
+
+def _llama3(settings: _Settings) -> _Scaled:
+    """Divide the frequencies of long waves by the factor, keep those of short waves, and interpolate between."""
+    factor, kept = settings.number("factor", low=1e-6), settings.frequencies()
+    low, high = settings.number("low_freq_factor", low=1e-6), settings.number("high_freq_factor", low=1e-6)
+    turns = settings.original * kept / (2 * math.pi)
+    blend = np.clip((turns - low) / ((high - low) or 1e-6), 0, 1)
+    return _Scaled((1 - blend) * kept / factor + blend * kept)
+
+
+TYPES: Mapping[str, Callable[[_Settings], _Scaled]] = {
+    "default": _default,
+    "mrope": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "proportional": _proportional,
+    "yarn": _yarn,
+    "longrope": _longrope,
+    "su": _longrope,
+    "llama3": _llama3,
+    "frequency_factors": _frequency_factors,
+}
+"""Frequencies of every rope type by its name in a configuration; ``su`` is the older name of longrope."""
+
+
+def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, PositionEncoding]:
+    """Return the rotary encodings of a configuration, by layer type if they differ, else as ``position``.
+
+    What cannot be computed is ``Unmeasured``, with the reason.
+
+    Args:
+        config: Configuration of the part.
+        name: Name of the source in messages.
+    """
+    stated = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(stated, dict):
+        return {"position": Unmeasured("rotary", f"{name} has rope parameters that are not an object")}
+    nested = {part: own for part, own in stated.items() if isinstance(own, dict) and _PART.fullmatch(part)}
+    if nested:
+        return {
+            part: _encoding({**config, **_of_layers(config, part), **own}, own, name=name)
+            for part, own in nested.items()
+        }
+    if any(config.get(field) is not None for field in _LOCAL):
+        local, everywhere = ({"rope_theta": _stated_base(config, fields)} for fields in (_LOCAL, _GLOBAL))
+        return {
+            "sliding_attention": _encoding({**config, **local}, {}, name=name),
+            "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
+        }
+    # Phi-3 states the trained length outside the parameters; it takes precedence.
+    trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
+    return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
+
+
+def _stated_base(config: Mapping[str, Any], fields: tuple[str, ...]) -> object:
+    """Return the value of the first field that is present."""
+    return next((config[field] for field in fields if config.get(field) is not None), None)
+
+
+def _of_layers(config: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """Return fields of a kind of layer that differ from the whole: in Gemma 4, the width of its heads."""
+    kinds, single = config.get("layer_types"), config.get("per_layer_config")
+    if isinstance(kinds, list) and isinstance(single, dict) and part in kinds:
+        found = single.get(str(kinds.index(part)))
+        return found if isinstance(found, dict) else {}
+    wide = config.get("global_head_dim")
+    return {"head_dim": wide} if part == "full_attention" and wide is not None else {}
+
+
+def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str) -> PositionEncoding:
+    kind = stated.get("rope_type", stated.get("type", "default"))
+    scaled_by = TYPES.get(kind) if isinstance(kind, str) else None
+    if scaled_by is None:
+        return Unmeasured("rotary", f"{name} has rotary positions of the unknown type {str(kind)[:20]!r}")
+    try:
+        settings = _settings(values, stated)
+        found = scaled_by(settings)
+        if not (np.isfinite(found.frequencies).all() and math.isfinite(found.attention)):
+            raise _UnreadableError("the frequencies are not finite")
+    except (_UnreadableError, ArithmeticError, ValueError) as error:
+        return Unmeasured("rotary", f"{name} has rotary positions of type {kind!r} that cannot be computed: {error}")
+    frequencies, base = found.frequencies, settings.frequencies() if found.base is None else found.base
+    if values.get("model_type") in _BY_AXIS:
+        frequencies, base = _by_axis(frequencies, stated), _by_axis(base, stated)
+    return Rotary(
+        frequencies,
+        settings.length,
+        found.attention,
+        _layout(values),
+        base,
+        settings.original,
+        str(kind),
+        found.by_length,
+    )
+
+
+def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return the frequencies in the order of ERNIE 4.5 VL: alternating rows and columns, the slowest for time."""
+    sections = stated.get("mrope_section")
+    if not isinstance(sections, list) or not sections or not isinstance(sections[-1], int):
+        sections = [20]
+    time = min(max(sections[-1], 1), len(frequencies) - 1)
+    space = frequencies[:-time]
+    return np.concatenate([space[0::2], space[1::2], frequencies[-time:]])
+
+
+def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
+    theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base"), 10_000.0, low=1.0)
+    heads = _whole(values, _HEADS)
+    hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
+    apart = _whole(values, ("qk_rope_head_dim",))
+    head = apart or _whole(values, _HEAD_WIDTHS)
+    head = head or (hidden // heads if hidden and heads else None)
+    length = _whole(values, _LENGTHS)
+    if head is None or length is None or not 2 <= head <= 65_536:
+        raise _UnreadableError("the head width or the maximum length is not stated")
+    share = _first(values, ("partial_rotary_factor", "rotary_pct"), 1.0, low=0.0)
+    # If rotated dimensions are stored separately, all of them rotate.
+    # rotary_dim is the older spelling; rope_parameters state a share instead, or that everything rotates.
+    older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
+    rotated = apart or older or int(head * share)
+    if not 2 <= rotated <= head:
+        raise _UnreadableError(f"{rotated} rotated dimensions do not fit a head of {head}")
+    trained = whole_number(values, "original_max_position_embeddings", low=2)
+    return _Settings(theta, head, rotated, length, trained or length, {**values, **stated})
+
+
+def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((found for name in names if (found := whole_number(values, name, low=1, high=2**31))), None)
+
+
+def _first(values: Mapping[str, Any], names: tuple[str, ...], default: float, *, low: float) -> float:
+    for name in names:
+        if values.get(name) is not None:
+            found = real_number(values, name, low=low, high=1e12)
+            if found is None:
+                raise _UnreadableError(f"its {name} is {str(values[name])[:40]!r}")
+            return found
+    return default
+
+
+def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+    flagged = values.get("rope_interleave")
+    if isinstance(flagged, bool):
+        return "interleaved" if flagged else "half"
+    return "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"
