@@ -329,7 +329,7 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
 
     Examples:
         >>> import hfposemb as hpe
-        >>> from hfposemb.analysis import shift_curves as shifts
+        >>> from hfposemb.analysis.positions import shift_curves as shifts
         >>> from hfposemb.figures.line_figures import shift_by_distance
         >>> from hfposemb.figures.style import Series
         >>> found = shifts.shift_by_distance(hpe.sinusoidal(64, 16).position.table)

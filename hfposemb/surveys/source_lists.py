@@ -128,7 +128,7 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
 
 def _of_hub(repo: str, access: Access) -> list[str]:
     from ..checkpoints.hub.http import Wire
-    from ..checkpoints.hub.revisions import list_refs
+    from ..checkpoints.hub.refs import list_refs
 
     wire = Wire(repo, "main", access.sent)
     refs = list_refs(wire, wire.deadline())

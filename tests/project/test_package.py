@@ -16,6 +16,7 @@ import yaml
 
 import hfposemb as hpe
 from hfposemb.cli.space import GRADIO
+from tests.architecture import PICTURE, imports_of, picture
 from tests.versions import declared
 
 ROOT = Path(__file__).parents[2]
@@ -141,26 +142,6 @@ def arrows(text: str) -> dict[str, set[str]]:
 ALLOWED, APP_ALLOWED = arrows(PACKAGES), arrows(APP_FOLDERS)
 
 
-def imports_of(path: Path) -> set[str]:
-    """Return what a file imports of its tree, wherever in it, type checking included: "package.module" or a name."""
-    root, *inside = path.relative_to(ROOT).parts[:-1]
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        module = (node.module or "").split(".") if node.module else []
-        if node.level:
-            module = [*inside[: len(inside) - node.level + 1], *module]
-        elif module[0] == root:
-            module = module[1:]
-        else:
-            continue
-        whole = {alias.name: ROOT.joinpath(root, *module, alias.name) for alias in node.names}
-        named = {name: path.is_dir() or path.with_suffix(".py").is_file() for name, path in whole.items()}
-        found |= {".".join([*module, name] if named[name] or not module else module) for name in named}
-    return {name for name in found if name != "__version__"}
-
-
 def wrong_imports(folder: Path, allowed: set[str]) -> set[str]:
     """Return the imports of a folder's files that lead to none of the allowed packages."""
     return {
@@ -217,6 +198,10 @@ def test_folders_of_one_package_import_one_way() -> None:
                 folders.setdefault("/".join((root, *inside)), set()).add("/".join((root, *target)))
     assert "hfposemb/checkpoints/safetensors" in folders["hfposemb/checkpoints/gguf"], "the meta test: arrows are seen"
     assert list(TopologicalSorter(folders).static_order())
+
+
+def test_the_picture_of_the_packages_is_current() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run: python -m tests.architecture"
 
 
 def test_no_folder_is_crowded() -> None:

@@ -15,7 +15,7 @@ from ..safetensors.file_choice import PICKLE_INDEX
 from ..strict_json import parse_json
 from .cache import in_hub_cache
 from .files import RepositoryFiles
-from .revisions import with_safetensors
+from .refs import with_safetensors
 
 _LOOK_SECONDS = 5.0
 

@@ -28,8 +28,8 @@ from ..stated_roles import StatedRoles, stated_roles
 from .files import RepositoryFiles
 from .http import Wire
 from .locate import Located, Locator
+from .refs import pin
 from .reopened import Reopened
-from .revisions import pin
 from .tensors import RepositoryTensors
 
 if TYPE_CHECKING:
