@@ -24,8 +24,8 @@ import hfposemb as hpe
 from hfposemb import Embeddings
 from hfposemb.analysis import geometry
 from hfposemb.analysis.positions.encoding_properties import encoding_requirements
-from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.analysis.positions.shift_operator import fit_shift
+from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
 from hfposemb.composition.variance_decomposition import sum_cloud
