@@ -13,7 +13,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures plotly docs browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -70,11 +70,16 @@ lint-js:
 	else set -x \
 	  && $(JS)/node_modules/.bin/eslint --config $(JS)/eslint.config.js $(JS_CODE) \
 	  && $(JS)/node_modules/.bin/tsc --project $(JS) \
+	  && node $(JS)/build.js --check \
 	  && node --disable-warning=MODULE_TYPELESS_PACKAGE_JSON --test --test-reporter=spec $(JS)/*.test.js; fi
 
 $(JS)/node_modules/stamp: $(JS)/package.json $(JS)/package-lock.json
 	cd $(JS) && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# The scripts of the pages, from their modules, with source maps: what is committed must be current.
+js: $(JS)/node_modules/stamp
+	node $(JS)/build.js
 
 # plotly.js with the traces that are drawn, from its source into hfposemb/figures/bundle/: needs node, npm and a registry.
 plotly:

@@ -7,12 +7,10 @@ and takes the array's place.
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hfposemb.figures.assets import STATIC
-from hfposemb.figures.javascript import joined
+from hfposemb.figures.assets import script
 
 FOLDER = Path(__file__).parents[1] / "static"
 
@@ -29,7 +27,6 @@ def on_event(function: str, **options: Any) -> str:
     return f"(...values) => {{ {_CALL.format(json.dumps(function), 'values', json.dumps(options))} }}"
 
 
-@cache
 def page_script() -> str:
     """Return the script of the page: the modules of the app, and those of the library that they use."""
-    return joined("app.js", (FOLDER, STATIC))
+    return script(FOLDER / "bundle" / "app.js")

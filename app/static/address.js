@@ -1,6 +1,6 @@
 // The address of the page, which holds what is shown.
 
-import { page } from "../../hfposemb/figures/static/page.js";
+import { page } from "../../hfposemb/figures/static/pages/page.js";
 import { addressWith, tellSpaces } from "./query.js";
 import { onceReady } from "./ready.js";
 

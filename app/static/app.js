@@ -1,14 +1,13 @@
 // The script of the app: it runs what the components of a page have called, by name, and what they call from then on.
 
 import { followAddress } from "./address.js";
-import { cancelJob, chooseWord, copyRecipe } from "./buttons.js";
-import { saveFile } from "./download.js";
+import { cancelJob, chooseWord, copyRecipe, saveFile } from "./buttons.js";
 import { foldControls } from "./folded_controls.js";
 import { lessonPath, lessonResult } from "./lessons.js";
 import { followQuestions, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
 import { rememberSources } from "./preferences.js";
-import { page } from "../../hfposemb/figures/static/page.js";
+import { page } from "../../hfposemb/figures/static/pages/page.js";
 import { announceReady } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
 import { signInOrOut } from "./sign_in.js";

@@ -1,6 +1,6 @@
 // Buttons in the HTML of a component, which is written anew: the component listens in their place.
 
-import { page } from "../../hfposemb/figures/static/page.js";
+import { page } from "../../hfposemb/figures/static/pages/page.js";
 
 /**
  * Return the button that an event is of.
@@ -44,4 +44,16 @@ export function copyRecipe({ element }) {
     const code = button?.closest("div")?.querySelector("pre");
     if (button && code) void page.copy(button, code);
   });
+}
+
+/**
+ * Save a file that the server has written, so that the button that asked for it suffices.
+ * @param {[file: { url: string, orig_name?: string } | null]} values
+ */
+export function saveFile([file]) {
+  if (!file) return;
+  const link = document.createElement("a");
+  link.href = file.url;
+  link.download = file.orig_name ?? "";
+  link.click();
 }

@@ -1,6 +1,6 @@
 // The slider of the marked position. Dragging it sends no request: the mark moves in the browser.
 
-import { page } from "../../hfposemb/figures/static/page.js";
+import { page } from "../../hfposemb/figures/static/pages/page.js";
 
 /**
  * Move the mark of a group. Gradio fires release of a slider for a pointer, but not for a key: it is given one.

@@ -1,7 +1,7 @@
 // A row of panels, with the style sheet that all rows share.
 
-import { page } from "../../hfposemb/figures/static/page.js";
-import { drawRow } from "../../hfposemb/figures/static/row.js";
+import { page } from "../../hfposemb/figures/static/pages/page.js";
+import { drawRow } from "../../hfposemb/figures/static/rows/row.js";
 import { followKeyboard } from "./keyboard.js";
 
 /**

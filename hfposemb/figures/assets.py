@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-STATIC = Path(__file__).with_name("static")
+STATIC, BUNDLE = (Path(__file__).with_name(name) for name in ("static", "bundle"))
 
 
 @cache
@@ -15,12 +15,18 @@ def asset(name: str) -> str:
 
 
 @cache
+def script(path: Path) -> str:
+    """Return the script of a page, which ``make js`` bundles from its modules."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def plotly_js() -> str:
     """Return plotly.js with the traces that are drawn here, less than half of the whole; ``make plotly`` builds it."""
-    return (Path(__file__).with_name("bundle") / "plotly.min.js").read_text(encoding="utf-8")
+    return (BUNDLE / "plotly.min.js").read_text(encoding="utf-8")
 
 
 @cache
 def compressed_plotly_js() -> bytes:
     """Return ``plotly_js()`` compressed with Brotli, at its highest quality."""
-    return (Path(__file__).with_name("bundle") / "plotly.min.js.br").read_bytes()
+    return (BUNDLE / "plotly.min.js.br").read_bytes()

@@ -15,7 +15,7 @@ from ..comparison.metric_meanings import UNITS, meaning
 from ..comparison.metrics import SECTIONS, Measure
 from ..comparison.model_table import ModelRows, measures_in, rows_by_model
 from ..errors import InputError
-from ..figures.javascript import atlas_script
+from ..figures.assets import BUNDLE, script
 from ..figures.palette import CLASSES, PALETTE, SOURCES, Colour
 from ..figures.style import FONT, escape
 from ..numbers import number
@@ -77,7 +77,7 @@ def atlas_page(rows: pandas.DataFrame, *, title: str = "Atlas", app: str = APP) 
         header=about(f"{_count(len(models), 'model')}, {_count(len(measures), 'figure')}"),
         body="\n".join(part for part in parts if part),
         data=_data(models, measures, shown, app),
-        script=atlas_script(),
+        script=script(BUNDLE / "atlas.js"),
         style=page_style("report.css", "tables.css", "atlas.css"),
     )
 

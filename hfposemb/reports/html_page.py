@@ -10,7 +10,6 @@ from typing import Any
 
 from .. import __version__
 from ..figures.assets import asset, plotly_js
-from ..figures.javascript import report_script
 from . import html_tables
 
 PANEL_COLOURS = (
@@ -34,11 +33,6 @@ def csp_hash(content: str) -> str:
 def plotly_script() -> str:
     """Return plotly.js, escaped so that it cannot end the script element."""
     return plotly_js().replace("</script", "<\\/script").replace("<!--", "<\\!--").replace("\r\n", "\n")
-
-
-def page_script() -> str:
-    """Return the page's only script: the app's panels, and the code that passes them their numbers."""
-    return report_script()
 
 
 def document(*, title: str, header: str, body: str, data: Any, script: str, style: str) -> str:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..comparison.results import Comparison
+from ..figures.assets import BUNDLE, script
 from ..figures.figure_packing import Packer
 from ..figures.palette import dark_map
 from ..tables.source_names import names
 from ..text import display
 from . import html_tables
-from .html_page import about, document, page_script, page_style
+from .html_page import about, document, page_style
 from .panel_packing import Panel, owner, packed_panel, row_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,6 @@ class Page:
             header=about(display(written, width=120)),
             body="\n".join(self.sections),
             data=views,
-            script=page_script(),
+            script=script(BUNDLE / "report.js"),
             style=page_style(),
         )

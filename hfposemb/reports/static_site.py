@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 from .. import __version__
 from ..errors import InputError
 from ..figures import style
-from ..figures.assets import STATIC
-from ..figures.javascript import joined
+from ..figures.assets import script
 from ..figures.palette import POSITION, SIMILARITY, SOURCES, dark_map
 from ..files import complete_file
 from ..models.architectures.page_rules import hub_hosts, page_rules
@@ -85,12 +84,12 @@ def site_page(*, endpoint: str | None = None) -> str:
     if not _ENDPOINT.fullmatch(hub):
         raise InputError(f"{hub[:80]!r} is not the address of a Hub; write it as {HUB}, without a path")
     domains, hosts = hub_hosts()
-    script, worker = joined("site.js", (STATIC, SITE)), joined("worker.js", (SITE,))
+    page, worker = (script(SITE / "bundle" / name) for name in ("site.js", "worker.js"))
     place = {"endpoint": hub, "hosts": [urlsplit(hub).hostname, *hosts], "domains": domains}
     data = {"rules": page_rules() | place, "colours": _colours()}
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(script, hub, domains, hosts)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(page, hub, domains, hosts)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f'<meta name="generator" content="hfposemb {__version__}">\n<meta name="color-scheme" content="light dark">\n'
@@ -99,7 +98,7 @@ def site_page(*, endpoint: str | None = None) -> str:
         f'<script type="application/json" id="site">{as_data(data)}</script>\n'
         f'<script type="text/plain" id="worker">{worker}</script>\n'
         f'<script type="text/plain" id="plotly">{plotly_script()}</script>\n'
-        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+        f'<script type="module">{page}</script>\n</body>\n</html>\n'
     )
 
 

@@ -12,8 +12,7 @@ import anywidget
 import ipywidgets
 import traitlets
 
-from ..figures.assets import asset, plotly_js
-from ..figures.javascript import widget_script
+from ..figures.assets import BUNDLE, asset, plotly_js, script
 from ..reports.html_page import PANEL_COLOURS
 from ..reports.html_tables import colours
 from .panels import Options, token_matrices
@@ -59,7 +58,7 @@ class NotebookView(anywidget.AnyWidget):
             to whatever ``Selectable.of`` takes. ``observe(handler, "selection")`` calls a handler after every change.
     """
 
-    _esm = widget_script()
+    _esm = script(BUNDLE / "widget.js")
     _css = widget_style()
     _scope = traitlets.Unicode().tag(sync=True)
     _group = traitlets.Unicode().tag(sync=True)

@@ -1,94 +1,48 @@
-"""The joined scripts of the page, and the style sheet: what they hold, and what the joining refuses."""
+"""The scripts of the pages and their style sheet: what they are made of, and what they hold."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from app.components import page_script, page_style
-from hfposemb.figures.assets import STATIC
-from hfposemb.figures.javascript import atlas_script, joined, report_script, widget_script
+from hfposemb.figures.assets import BUNDLE, STATIC
+from hfposemb.reports.static_site import SITE
 from tests.support.installing import ROOT, tracked
 
-MODULES = sorted([*STATIC.glob("*.js"), *page_script.FOLDER.glob("*.js")])
+SOURCES = (STATIC, SITE, page_script.FOLDER)
+BUNDLES = sorted([*BUNDLE.glob("[!p]*.js"), *SITE.glob("bundle/*.js"), *page_script.FOLDER.glob("bundle/*.js")])
+MODULES = sorted(path for folder in SOURCES for path in folder.rglob("*.js") if path.parent.name != "bundle")
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., str]:
-    """Write modules, named by keyword, and join the one called main."""
-
-    def join(**modules: str) -> str:
-        for name, code in modules.items():
-            (tmp_path / f"{name}.js").write_text(code, encoding="utf-8")
-        return joined("main.js", (tmp_path,))
-
-    return join
+def modules_of(bundle: Path) -> list[Path]:
+    """Return the modules of a bundle, in the order of its source map."""
+    map_of = json.loads(bundle.with_suffix(".js.map").read_text(encoding="utf-8"))
+    return [(bundle.parent / source).resolve() for source in map_of["sources"]]
 
 
-def test_modules_are_joined_in_the_order_of_their_imports(write: Callable[..., str]) -> None:
-    script = write(
-        main='import { b } from "./b.js";\nimport { a, A } from "./a.js";\n\nb(a, A);\n',
-        b='import { a } from "../x/a.js";\n\n/** Types. */\nexport function b() {\n  /** C. */\n  return a; // d\n}\n',
-        a="/**\n * @returns {number}\n */\nexport async function a() {}\nexport const A = 1;\nlet own;\n",
-    )
-    assert script == (
-        "async function a() {}\nconst A = 1;\nlet own;\n\nfunction b() {\n  return a; // d\n}\n\nb(a, A);\n"
-    )
+@pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.name)
+def test_a_bundle_is_made_of_its_modules_as_they_are(bundle: Path) -> None:
+    """``make lint-js`` builds it again; this finds a stale one without node."""
+    code = b"".join(path.read_bytes() for path in modules_of(bundle))
+    script = bundle.read_text(encoding="utf-8")
+    assert script.endswith(f"\n// modules: {hashlib.sha256(code).hexdigest()}\n"), "run: make js"
+    assert not re.search("</script|<!--", script, re.IGNORECASE), "it would end or hide a script element"
 
 
-@pytest.mark.parametrize(
-    ("main", "other", "said"),
-    [
-        ('import { b } from "./other.js";', "export const a = 1;", "imports b, which other.js does not export"),
-        ('import { a } from "./other.js";', "const a = 1;", "imports a, which other.js does not export"),
-        ('import { a } from "./other.js";\nconst c = 2;', "export const a = 1;\nconst c = 1;", "both define c"),
-        ('import { a } from "./other.js";\nexport const b = 1;', 'import { b } from "./main.js";\nexport const a = 1;',
-         "import each other"),
-        ('import { a as b } from "./other.js";', "export const a = 1;", "cannot read"),
-        ('import a from "./other.js";', "export default 1;", "cannot read"),
-        ('import * as a from "./other.js";', "", "cannot read"),
-        ('import { a } from "package";', "", "cannot read"),
-        ("export default 1;", "", "cannot read"),
-        ("const a = 1;\nexport { a };", "", "cannot read"),
-        ('export * from "./other.js";', "", "cannot read"),
-        ('import { a } from "./absent.js";', "", "absent.js has 0 files"),
-        ('const a = "</SCRIPT>";', "", "ends or hides a script"),
-    ],
-)  # fmt: skip
-def test_what_it_cannot_join_is_refused(main: str, other: str, said: str, write: Callable[..., str]) -> None:
-    with pytest.raises(ValueError, match=said):
-        write(main=main, other=other)
-
-
-def test_a_name_is_one_file(tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "main.js").write_text("")
-    with pytest.raises(ValueError, match="has 2 files"):
-        joined("main.js", (tmp_path / "a", tmp_path / "b"))
-
-
-def test_every_module_is_in_a_script() -> None:
-    pages = page_script.page_script() + report_script() + atlas_script()
-    widget, _, exported = widget_script().rpartition("\nexport default ")
-    assert exported == "{ render: renderWidget };\n"
-    both = pages + widget
-    for path in MODULES:
-        defined = re.findall(r"^(?:export )?(?:async )?(?:function|class|const) (\w+)", path.read_text("utf-8"), re.M)
-        assert defined, path.name
-        assert all(f" {name}" in both for name in defined), path.name
-    assert not re.search(r"^(import|export)\b", both, flags=re.M)
+def test_every_module_is_in_a_bundle() -> None:
+    assert {path for bundle in BUNDLES for path in modules_of(bundle)} == set(MODULES)
 
 
 def test_files_and_lines_are_short() -> None:
     for path in MODULES:
         lines = path.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 600, path.name
-        assert max(map(len, lines)) <= 120, path.name
+        assert SITE in path.parents or max(map(len, lines)) <= 120, path.name
 
 
 def test_private_fields_of_plotly_are_in_one_file() -> None:

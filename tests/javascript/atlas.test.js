@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { mostFrequent } from "../../hfposemb/figures/static/atlas_plot.js";
-import { compareCommand, comparisonAddress, orderOf } from "../../hfposemb/figures/static/atlas_table.js";
+import { mostFrequent } from "../../hfposemb/figures/static/atlas/plot.js";
+import { compareCommand, comparisonAddress, orderOf } from "../../hfposemb/figures/static/atlas/table.js";
 
 test("missing values are last in both orders", () => {
   assert.deepEqual(orderOf([2, null, 10, -1], false), [3, 0, 2, 1]);

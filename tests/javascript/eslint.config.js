@@ -2,9 +2,10 @@ import js from "@eslint/js";
 import globals from "globals";
 
 export default [
+  { ignores: ["**/static/bundle/*", "**/site/bundle/*"] },
   js.configs.recommended,
   {
-    files: ["**/static/*.js", "**/site/*.js"],
+    files: ["**/static/**/*.js", "**/site/**/*.js"],
     languageOptions: { globals: globals.browser },
     rules: {
       "max-lines": ["error", 600],

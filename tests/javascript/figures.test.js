@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fileName, framed, lines } from "../../hfposemb/figures/static/export.js";
-import { labelPlace, sampled } from "../../hfposemb/figures/static/marks.js";
-import { shape } from "../../hfposemb/figures/static/lasso.js";
-import { PlotlyStage } from "../../hfposemb/figures/static/plotly_adapter.js";
-import { recoloured } from "../../hfposemb/figures/static/recolour.js";
-import { rowsOf, withSelected } from "../../hfposemb/figures/static/selection.js";
-import { csv, tablesOf } from "../../hfposemb/figures/static/table.js";
-import { tooltip } from "../../hfposemb/figures/static/tooltip.js";
-import { describe, labelOf, patchesOf, placeOfRow, rowOf } from "../../hfposemb/figures/static/traces.js";
-import { isSlow, unroll } from "../../hfposemb/figures/static/unroll.js";
-import { unpack } from "../../hfposemb/figures/static/unpack.js";
+import { fileName, framed, lines } from "../../hfposemb/figures/static/plots/export.js";
+import { labelPlace, sampled } from "../../hfposemb/figures/static/plots/marks.js";
+import { shape } from "../../hfposemb/figures/static/plots/lasso.js";
+import { PlotlyStage } from "../../hfposemb/figures/static/plots/plotly_adapter.js";
+import { recoloured } from "../../hfposemb/figures/static/plots/recolour.js";
+import { rowsOf, withSelected } from "../../hfposemb/figures/static/plots/selection.js";
+import { csv, tablesOf } from "../../hfposemb/figures/static/rows/table.js";
+import { tooltip } from "../../hfposemb/figures/static/plots/tooltip.js";
+import { describe, labelOf, patchesOf, placeOfRow, rowOf } from "../../hfposemb/figures/static/plots/traces.js";
+import { isSlow, unroll } from "../../hfposemb/figures/static/plots/unroll.js";
+import { unpack } from "../../hfposemb/figures/static/plots/unpack.js";
 
 test("numbers and labels return to their places", async () => {
   const numbers = new ArrayBuffer(16);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { PaintQueue } from "../../hfposemb/figures/static/queue.js";
+import { PaintQueue } from "../../hfposemb/figures/static/pages/queue.js";
 
 /** Return a queue whose plots are at given distances in a window of 1000 pixels, and what it has painted. */
 function queue(more = {}) {

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { chosenFile, weightMap } from "../../hfposemb/reports/site/checkpoint.js";
-import { meanByDistance } from "../../hfposemb/reports/site/distances.js";
-import { pca } from "../../hfposemb/reports/site/principal_axes.js";
-import { quoted } from "../../hfposemb/reports/site/refusal.js";
-import { cosines, nearest, widened } from "../../hfposemb/reports/site/row_numbers.js";
-import { Grid, drawing } from "../../hfposemb/reports/site/sent_figures.js";
-import { frameOf } from "../../hfposemb/reports/site/site_figures.js";
-import { bytes, specOf } from "../../hfposemb/reports/site/source_slot.js";
-import { readVocabulary } from "../../hfposemb/reports/site/vocabulary.js";
+import { chosenFile, weightMap } from "../../hfposemb/reports/site/reader/checkpoint.js";
+import { meanByDistance } from "../../hfposemb/reports/site/reader/distances.js";
+import { pca } from "../../hfposemb/reports/site/reader/principal_axes.js";
+import { quoted } from "../../hfposemb/reports/site/reader/refusal.js";
+import { cosines, nearest, widened } from "../../hfposemb/reports/site/reader/row_numbers.js";
+import { Grid, drawing } from "../../hfposemb/reports/site/page/sent_figures.js";
+import { frameOf } from "../../hfposemb/reports/site/page/figures.js";
+import { bytes, specOf } from "../../hfposemb/reports/site/page/source_slot.js";
+import { readVocabulary } from "../../hfposemb/reports/site/reader/vocabulary.js";
 
 const quiet = async () => {};
 const text = (value) => new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value));

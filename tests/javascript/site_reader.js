@@ -3,14 +3,14 @@
 import { readFileSync, readdirSync, openAsBlob, statSync } from "node:fs";
 import { join } from "node:path";
 
-import { headerLength, parseHeader } from "../../hfposemb/reports/site/header.js";
-import { parseJson } from "../../hfposemb/reports/site/json_text.js";
-import { HubFiles } from "../../hfposemb/reports/site/hub_files.js";
-import { LocalFiles } from "../../hfposemb/reports/site/local_files.js";
-import { Model, positionNumbers } from "../../hfposemb/reports/site/model.js";
-import { Refusal } from "../../hfposemb/reports/site/refusal.js";
-import { cosines, norms, sinusoids } from "../../hfposemb/reports/site/row_numbers.js";
-import { readVocabulary } from "../../hfposemb/reports/site/vocabulary.js";
+import { headerLength, parseHeader } from "../../hfposemb/reports/site/reader/header.js";
+import { parseJson } from "../../hfposemb/reports/site/reader/json_text.js";
+import { HubFiles } from "../../hfposemb/reports/site/reader/hub_files.js";
+import { LocalFiles } from "../../hfposemb/reports/site/reader/local_files.js";
+import { Model, positionNumbers } from "../../hfposemb/reports/site/reader/model.js";
+import { Refusal } from "../../hfposemb/reports/site/reader/refusal.js";
+import { cosines, norms, sinusoids } from "../../hfposemb/reports/site/reader/row_numbers.js";
+import { readVocabulary } from "../../hfposemb/reports/site/reader/vocabulary.js";
 
 const task = JSON.parse(readFileSync(process.argv[2], "utf-8"));
 const quiet = async () => {};

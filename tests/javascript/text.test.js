@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { number, plain, shortened, unescaped } from "../../hfposemb/figures/static/text.js";
+import { number, plain, shortened, unescaped } from "../../hfposemb/figures/static/rows/text.js";
 
 test("control and bidirectional characters are named", () => {
   assert.equal(plain("abc\u202edef\u0000"), "abc⟨U+202E⟩def⟨U+0000⟩");

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { inflated } from "../../hfposemb/figures/static/inflate.js";
+import { inflated } from "../../hfposemb/figures/static/pages/inflate.js";
 import {
   changedSelection, rowsOf, rowsWithin, runsOf, textOf, withSelected,
-} from "../../hfposemb/figures/static/selection.js";
-import { isDarkPage } from "../../hfposemb/figures/static/theme.js";
-import { tooltip } from "../../hfposemb/figures/static/tooltip.js";
-import { describe, placeOfRow, rowOf } from "../../hfposemb/figures/static/traces.js";
+} from "../../hfposemb/figures/static/plots/selection.js";
+import { isDarkPage } from "../../hfposemb/figures/static/pages/theme.js";
+import { tooltip } from "../../hfposemb/figures/static/plots/tooltip.js";
+import { describe, placeOfRow, rowOf } from "../../hfposemb/figures/static/plots/traces.js";
 
 const SQUARE = { x: [0, 2, 2, 0], y: [0, 0, 2, 2] };
 
