@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.findings import (
+from app.findings.positions import (
     image_patches,
     position_clouds,
     position_lines,
