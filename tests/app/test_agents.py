@@ -27,8 +27,8 @@ from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import document
 from tests.conftest import FULL
-from tests.project.test_docs import run_snippets
 from tests.support.serving import call_tools as call
+from tests.support.snippets import run_snippets
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
 
 TOOLS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check")

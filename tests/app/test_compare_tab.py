@@ -40,7 +40,7 @@ import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, MissingTableError
 from hfposemb.numbers import percent
-from tests.app.test_app import checkpoint
+from tests.support.app.models import checkpoint
 
 EVIL = '<script>alert("x")</script>'
 WORDS = (EVIL, *(f"{first}{second}" for first in "bcdfg" for second in "aeiouy"))

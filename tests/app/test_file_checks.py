@@ -30,9 +30,10 @@ import hfposemb as hpe
 from hfposemb.checks.check_report import CheckReport
 from hfposemb.checks.findings import Finding
 from hfposemb.errors import HfposembError, SourceError
-from tests.app.test_app import WORDS, checkpoint, open_session
 from tests.checks.planted import change, llama
 from tests.hub import FakeHub
+from tests.support.app.models import WORDS, checkpoint
+from tests.support.app.sessions import open_session
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -18,7 +18,8 @@ from app.jobs.visitor import Visitor
 from app.session.opened import Opened
 from hfposemb.analysis.positions.encoding_properties import encoding_requirements
 from hfposemb.analysis.tokens.undertrained import undertrained_tokens
-from tests.app.test_app import HOSTILE, WORDS, checkpoint, open_session
+from tests.support.app.models import HOSTILE, WORDS, checkpoint
+from tests.support.app.sessions import open_session
 
 
 def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:

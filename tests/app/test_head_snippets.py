@@ -10,8 +10,9 @@ from hfposemb.app.components.plot import Panel
 from hfposemb.app.findings.tokens import token_head
 
 import hfposemb as hpe
-from tests.app.test_heads import untied
-from tests.app.test_snippets import Page, checked, opened_page, printed_wrong
+from tests.support.app.models import untied
+from tests.support.app.printed import printed_wrong
+from tests.support.app.views import Page, checked, opened_page
 
 
 @pytest.fixture(scope="module")

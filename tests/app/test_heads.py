@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 import numpy as np
@@ -29,31 +26,16 @@ from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
-from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.analysis.tokens.new_rows import MEANING
 from hfposemb.numbers import number
 from hfposemb.tables.token_marks import TokenMarks
-from tests.app.test_app import open_session
 from tests.hub import FakeHub
+from tests.support.app.models import UNTIED_WORDS, untied
+from tests.support.app.sessions import open_session, taken
 
 TIED = "sample:gpt2"
-NAMED = ("king", "queen", "father", "mother", "heaven", "earth")
-WORDS = (*NAMED, *(f"word{row}" for row in range(54)))
-
-
-def untied(folder: Path, *, words: tuple[str, ...] = WORDS, seed: int = 0) -> str:
-    """Write a GPT-2 whose output head is a table of its own, and return it as a source."""
-    rng = np.random.default_rng(seed)
-    tables = {name: rng.normal(size=(len(words), 16)).astype(np.float32) for name in ("wte", "lm_head")}
-    folder.mkdir(parents=True)
-    save_file({f"{name}.weight": table for name, table in tables.items()}, folder / "model.safetensors")
-    (folder / "vocab.json").write_text(json.dumps({word: row for row, word in enumerate(words)}))
-    (folder / "merges.txt").write_text("#version: 0.2\n")
-    config: dict[str, Any] = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": len(words)}
-    (folder / "config.json").write_text(json.dumps(config | {"n_embd": 16, "tie_word_embeddings": False}))
-    return str(folder)
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +140,6 @@ def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
 # --- token table against head -----------------------------------------------------------------------------------------
 
 
-async def taken(steps: Any) -> list[Any]:
-    """Return all that a generator yields."""
-    async with aclosing(steps) as found:
-        return [step async for step in found]
-
-
 def compared(session: Session) -> None:
     """Compare the token tables of a session with their heads, as the fold's job does."""
     wanted = token_head.wanted_of(session, session.open(session.first))
@@ -184,7 +160,7 @@ def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     assert [figure for figure, _ in panel.numbers] == [number(one.null.observed, digits=2) for one in found.measures]
     assert all("Chance " in words for _, words in panel.numbers)
     assert [row.label for row in panel.lists[0].rows] == [move.label for move in found.most]
-    assert [WORDS[row.id] for row in panel.lists[1].rows] == [move.label for move in found.least]
+    assert [UNTIED_WORDS[row.id] for row in panel.lists[1].rows] == [move.label for move in found.least]
     assert token_head.wanted_of(session, session.open(session.first)) == []
 
 
@@ -202,7 +178,7 @@ def test_tied_and_missing_heads_say_how_that_is_known() -> None:
 
 
 def test_odd_tokens_are_those_of_source_and_head(tmp_path: Path) -> None:
-    words = (*WORDS, *(f"<|reserved_special_token_{place}|>" for place in range(6)))
+    words = (*UNTIED_WORDS, *(f"<|reserved_special_token_{place}|>" for place in range(6)))
     text = untied(tmp_path / "odd", words=words)
     session = open_session(text)
     (panel,) = odd_panels(session, session.open(session.first)[0])

@@ -32,21 +32,9 @@ from hfposemb.errors import CancelledError, HfposembError
 from tests.conftest import FULL
 from tests.support import errands
 from tests.support.errands import asleep, drafted, slow
+from tests.support.processes import gone, until
 
 ROOT = Path(__file__).parents[2]
-
-
-def gone(pid: int) -> bool:
-    """Tell whether a process has ended."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Wait for something to become true, and tell whether it did."""
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
 
 
 def followed(job: children.Job) -> Iterator[children.Progress]:

@@ -24,8 +24,9 @@ from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb.analysis.projection.quality import point_trust
-from tests.app.test_app import WORDS, checkpoint, open_session
-from tests.app.test_jobs import gone, until
+from tests.support.app.models import WORDS, checkpoint
+from tests.support.app.sessions import open_session
+from tests.support.processes import gone, until
 
 SOURCE = "sample:bert"
 

@@ -20,16 +20,15 @@ from hfposemb.app.server import route_allowlist
 
 import hfposemb as hpe
 from hfposemb import app
-from tests.app.test_app import WORDS, checkpoint
 from tests.conftest import FULL
 from tests.hub.session import HUB
 from tests.support import doors
-from tests.support.serving import ROOT, Served, Visitor, call_tools, serving
+from tests.support.app.models import WORDS, checkpoint
+from tests.support.serving import REFUSAL, ROOT, Served, Visitor, alerts, call_tools, lines, serving
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
 HOOKED = ["open 'canary-of-the-hook'"]
-REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
 
 
 @pytest.fixture(scope="module")
@@ -101,18 +100,6 @@ def client(served: Served) -> Iterator[httpx.Client]:
     """What a stranger sends requests with who opens no page."""
     with httpx.Client(base_url=served.url, timeout=180) as found:
         yield found
-
-
-def lines(page: Visitor) -> list[list[str]]:
-    """Return what each tab says is wrong, without the names of the sources, in their order."""
-    said = [value for value in page.values.values() if isinstance(value, str) and 'role="alert"' in value]
-    found = [re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', one, re.DOTALL) for one in said]
-    return [[html.unescape(line) for line in each] for each in found]
-
-
-def alerts(page: Visitor) -> set[str]:
-    """Return the same, each line once."""
-    return {line for said in lines(page) for line in said}
 
 
 def local_paths(folder: Path) -> list[str]:

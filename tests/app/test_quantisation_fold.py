@@ -15,8 +15,7 @@ from app.findings.compare.quantisation import forms_of, measure, quantisation_pa
 from app.jobs.visitor import Visitor
 from app.session.state import Session
 from hfposemb.comparison.quantisation import LISTED
-from tests.app.test_app import open_session
-from tests.app.test_heads import taken
+from tests.support.app.sessions import open_session, taken
 from tests.support.quantised import MLX, TOKENS, affine, saved
 
 

@@ -21,9 +21,8 @@ from hfposemb.app.server.route_allowlist import _refused
 from hfposemb import app
 from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
-from tests.app.test_app import WORDS, checkpoint
-from tests.app.test_public import REFUSAL, alerts
-from tests.support.serving import Served, Visitor, serving
+from tests.support.app.models import WORDS, checkpoint
+from tests.support.serving import REFUSAL, Served, Visitor, alerts, serving
 
 VARIABLES = ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_SHARE", "SPACE_ID", "HFPOSEMB_AUTH", "CI", "BROWSER")
 

@@ -13,8 +13,8 @@ from hfposemb.app.findings.positions.rotary_scaling import scaling_panels
 import hfposemb as hpe
 from hfposemb.checks.rope_report import MULTIPLES, rope_report
 from hfposemb.numbers import number
-from tests.app.test_app import open_session
 from tests.checks.planted import change, llama
+from tests.support.app.sessions import open_session
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0} | {

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import hfposemb as hpe
 from hfposemb.figures.encoded_rows import decoded, encoded
 from hfposemb.tables.table import TOKEN_CLASSES
-
-from .test_app import HOSTILE, WORDS, checkpoint, open_session
+from tests.support.app.models import HOSTILE, WORDS, checkpoint
+from tests.support.app.sessions import open_session
 
 BERT = "sample:bert"
 

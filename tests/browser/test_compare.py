@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.app.test_app import checkpoint
+from tests.browser.waiting import panel
 from tests.conftest import in_full
+from tests.support.app.models import MANY, checkpoint
+from tests.support.processes import workers
 
-from .test_tokens import MANY, panel, workers
 from .waiting import accessible_everywhere, drawn, open_tab, point, until
 
 if TYPE_CHECKING:

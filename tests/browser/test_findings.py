@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.app.test_app import WORDS, checkpoint
+from tests.support.app.models import WORDS, checkpoint
 
 from .waiting import open_tab, still, until
 

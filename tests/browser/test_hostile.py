@@ -17,8 +17,8 @@ from hfposemb.reports.atlas_page import atlas_page
 from hfposemb.reports.export import write_figure
 from hfposemb.reports.report import report
 from hfposemb.reports.static_site import write_site
-from tests.app.test_app import WORDS
 from tests.conftest import FULL
+from tests.support.app.models import WORDS
 from tests.support.widget_host import Host
 
 from .waiting import drawn, open_tab

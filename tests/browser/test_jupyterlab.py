@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.test_widget import drag
+from tests.browser.waiting import drag
 from tests.conftest import in_full
 
 if TYPE_CHECKING:

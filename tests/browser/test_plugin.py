@@ -9,7 +9,7 @@ import gradio as gr
 import numpy as np
 from fastapi import FastAPI, Response
 
-from tests.app.test_plugin import serving
+from tests.support.serving import hosted
 
 from .waiting import drawn, no_sideways_page, point, until
 
@@ -50,7 +50,7 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
     left, right = page.locator("#left"), page.locator("#right")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    with serving(gr.mount_gradio_app(web, host, path=PATH)) as url:
+    with hosted(gr.mount_gradio_app(web, host, path=PATH)) as url:
         page.goto(f"{url}{PATH}")
         drawn(page)
         paths = {urlsplit(one).path for one in asked if one.startswith("http")} - {"/favicon.ico"}

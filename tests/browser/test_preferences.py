@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.app.test_app import WORDS, checkpoint
 from tests.conftest import in_full
+from tests.support.app.models import WORDS, checkpoint
 
 from .waiting import drawn, open_tab, until
 

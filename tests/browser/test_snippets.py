@@ -10,8 +10,8 @@ import nbformat
 
 from app.components.plot import Panel
 from app.session.shown_positions import View
-from tests.app.test_app import open_session
 from tests.conftest import in_full
+from tests.support.app.sessions import open_session
 
 from .waiting import accessible, drawn, no_sideways_page, open_tab, still, until
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.checks.planted import llama
-from tests.checks.test_planted import EMBED, set_rows
+from tests.checks.planted import EMBED, llama, set_rows
 
 from .waiting import accessible_everywhere, drawn, shifts, until
 

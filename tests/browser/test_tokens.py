@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import psutil
 import pytest
 
 import hfposemb as hpe
-from tests.app.test_app import WORDS, anisotropic, checkpoint
-from tests.app.test_heads import untied
+from tests.browser.waiting import panel
 from tests.conftest import in_full
+from tests.support.app.models import MANY, WORDS, anisotropic, checkpoint, untied
+from tests.support.processes import workers
 
 from .waiting import accessible_everywhere, drawn, point, still, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Page
 
 Site = Callable[..., str]
-MANY = tuple("".join(letters) for letters in product("bcdfg", "aeiou", "klmnp", "aeiou", "rstvw"))
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +47,6 @@ def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
         return page
 
     return start
-
-
-def panel(page: Page, key: str) -> Locator:
-    """Return a panel by its key."""
-    return page.locator(f'section.panel[data-key="{key}"]')
 
 
 def listed(page: Page) -> list[list[tuple[str, str]]]:
@@ -166,16 +158,6 @@ def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Calla
     page.reload()
     panel(page, "neighbours").get_by_role("heading", name=re.compile("\\(centred cosine")).wait_for()
     assert page.get_by_role("checkbox", name="Centred").is_checked()
-
-
-def workers() -> list[psutil.Process]:
-    """Return the processes that compute for the app and have not ended."""
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # which includes those that have ended and are not yet collected
-            if any("_child()" in part for part in child.cmdline()):
-                found.append(child)
-    return found
 
 
 def selected(page: Page) -> int:

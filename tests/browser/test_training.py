@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from tests.browser.waiting import panel
 from tests.conftest import in_full
 
-from .test_tokens import panel
 from .waiting import accessible_everywhere, drawn, until
 
 if TYPE_CHECKING:

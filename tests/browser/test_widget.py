@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hfposemb as hpe
+from tests.browser.waiting import drag
 from tests.support.widget_host import Host
 
 if TYPE_CHECKING:
@@ -15,19 +16,6 @@ if TYPE_CHECKING:
 
 BERT, GPT2 = "sample:bert", "sample:gpt2"
 MARKED = ".hfposemb-widget :is(.mark, .cross)"
-
-
-def drag(page: Page, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Drag the pointer over an element, from one share of its width and height to another."""
-    page.locator(selector).scroll_into_view_if_needed()
-    box = page.locator(selector).bounding_box()
-    assert box is not None
-    (x0, y0), (x1, y1) = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (start, end))
-    page.mouse.move(x0, y0)
-    page.mouse.down()
-    page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
-    page.mouse.move(x1, y1)
-    page.mouse.up()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, HfposembError, InputError, SourceError
 from tests.hub.server import FakeHub
+from tests.support.peft_adapters import write
 
 LORA: dict[str, dict[str, Any]] = {
     "LoRA": {"target_modules": ["embed_tokens", "lm_head", "q_proj"], "alpha_pattern": {"lm_head": 3}},
@@ -29,35 +29,6 @@ LORA: dict[str, dict[str, Any]] = {
     "tokens of a tied model": {"target_modules": ["q_proj"], "trainable_token_indices": {"embed_tokens": [1, 2]}},
 }
 Made = Callable[[str], Path]
-
-
-def model(kind: str, **changes: int) -> Any:
-    import transformers
-
-    small = {"vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2}
-    if "GPT-2" in kind:
-        config = transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=32, **small)
-        return transformers.GPT2LMHeadModel(config)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    llama = transformers.LlamaConfig(**(sizes | small | changes), tie_word_embeddings="tied" in kind)
-    return transformers.LlamaForCausalLM(llama)
-
-
-def write(folder: Path, kind: str, adapter: Any, **changes: int) -> None:
-    """Write a base model, an adapter with random numbers, and the model that PEFT merges; ``changes`` are sizes."""
-    import torch
-
-    torch.manual_seed(0)
-    base = model(kind, **changes)
-    base.save_pretrained(folder / "base")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = peft.get_peft_model(base, adapter)
-        for name, parameter in made.named_parameters():
-            if parameter.requires_grad:
-                parameter.data = torch.randn_like(parameter) * 0.3 + ("magnitude" in name)
-        made.save_pretrained(folder / "adapter")
-        made.merge_and_unload().save_pretrained(folder / "merged")
 
 
 @pytest.fixture(scope="module")

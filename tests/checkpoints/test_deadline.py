@@ -14,8 +14,8 @@ import hfposemb as hpe
 from hfposemb.checkpoints.deadline import SLOWEST, Deadline, current, one_read
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import HfposembError, SourceError
-from tests.checkpoints.test_hub import CONFIG, FILE, REPO, TABLES
 from tests.hub import FakeHub
+from tests.support.repository import CONFIG, FILE, REPO, TABLES
 
 SECONDS = 0.3
 LONGEST = 60 * SECONDS

@@ -16,8 +16,7 @@ from hfposemb.checkpoints.gguf.blocks import DECODERS, decoded
 from hfposemb.checkpoints.gguf.types import BY_NAME, DECODED
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import CheckpointError, InputError
-from tests.checkpoints.test_gguf_header import finished
-from tests.support.malformed_gguf import opened
+from tests.support.malformed_gguf import finished, opened
 
 ROWS, BLOCKS = 40, 3
 

@@ -22,7 +22,7 @@ from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
 from tests.support import malformed_gguf as made
 from tests.support.malformed import Case
-from tests.support.malformed_gguf import CASES
+from tests.support.malformed_gguf import CASES, finished
 from tests.support.refusals import LINUX, MEMORY, assert_refused, peaks
 
 SECONDS = 1.0 if FULL else 3.0
@@ -78,14 +78,6 @@ def written(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> gguf.GGU
     for name, values in tensors.items():
         writer.add_tensor(name, values)
     return writer
-
-
-def finished(writer: gguf.GGUFWriter) -> None:
-    """Write the file."""
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def test_every_type_of_value_is_read(tmp_path: Path) -> None:

@@ -36,21 +36,9 @@ from hfposemb.transfers import Progress, watching
 from tests.conftest import ABSOLUTE, FULL, Build
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
+from tests.support.repository import CONFIG, FILE, REPO, TABLES, asked
 
-REPO = "somebody/gpt"
-CONFIG = json.dumps({"model_type": "gpt2", "n_positions": 1024, "n_embd": 64, "vocab_size": 3000}).encode()
 WEIGHTS = "/resolve/.*model\\.safetensors"
-
-
-def tables() -> dict[str, NDArray[np.float32]]:
-    """Tensors of a small GPT-2, the tables too large to come with the header."""
-    draw = np.random.default_rng(7)
-    shapes = {"wte.weight": (3000, 64), "wpe.weight": (1024, 64), "h.0.ln_1.weight": (64,), "h.0.ln_1.bias": (64,)}
-    return {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-
-
-TABLES = tables()
-FILE = save(TABLES)
 
 
 @pytest.fixture
@@ -62,11 +50,6 @@ def repo(hub: FakeHub) -> str:
 
 def positions(source: str, **options: Any) -> NDArray[Any]:
     return hpe.extract(source, **options).position.table.vectors
-
-
-def asked(hub: FakeHub, host: str, *, method: str = "GET") -> list[int]:
-    """Return the sizes of the bodies that a host sent."""
-    return [one.body_bytes for one in hub.requests if one.host == host and one.method == method]
 
 
 # --- the right bytes, and no others -----------------------------------------------------------------------------------

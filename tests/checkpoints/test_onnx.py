@@ -24,7 +24,7 @@ from hfposemb.cli.main import main
 from hfposemb.errors import CheckpointError, InputError, MissingTableError, SourceError
 from tests.conftest import Build
 from tests.hub import FakeHub
-from tests.support.onnx_files import looked_up, model, node, random_table, save, write_inline
+from tests.support.onnx_files import looked_up, model, node, packed, random_table, save, write_inline
 
 Array = np.ndarray
 INPUTS = {"bert": ["input_ids", "attention_mask", "token_type_ids"]}
@@ -246,16 +246,6 @@ def test_scales_after_the_lookup(tmp_path: Path, per: str) -> None:
     ]
     made = reference(nodes, tensors)
     same(opened(save(tmp_path, made)).read("codes"), computed(made, 24))
-
-
-def packed(values: Array, bits: int) -> Array:
-    """Pack the last axis of numbers, the lowest bits first, by the definition."""
-    count = 8 // bits
-    wide = -(-values.shape[-1] // count) * count
-    padded = np.zeros((*values.shape[:-1], wide), np.uint8)
-    padded[..., : values.shape[-1]] = values
-    places = padded.reshape(*values.shape[:-1], wide // count, count) << (np.arange(count, dtype=np.uint8) * bits)
-    return np.bitwise_or.reduce(places, axis=-1)
 
 
 @pytest.mark.parametrize("zeros", [True, False], ids=["zeros", "none"])

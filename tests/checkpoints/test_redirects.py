@@ -7,8 +7,8 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.errors import HubError, InputError
-from tests.checkpoints.test_hub import CONFIG, FILE, REPO
 from tests.hub import FakeHub
+from tests.support.repository import CONFIG, FILE, REPO
 
 MALFORMED = (
     *("http://[", "http://]", "http://[]", "http://[::1", "http://::1]", "http://[z]/x", "http://[::1]x/", "//["),

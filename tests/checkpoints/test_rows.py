@@ -12,8 +12,8 @@ import pytest
 import hfposemb as hpe
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import CheckpointError, InputError
-from tests.checkpoints.test_hub import asked
 from tests.hub.server import FakeHub
+from tests.support.repository import asked
 
 WIDTH, ROWS = 4096, 131_072
 ROW_BYTES = 2 * WIDTH

@@ -13,9 +13,9 @@ from hfposemb.app.session.opened import Opened
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.reports.bundle import write_bundle
-from tests.app.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
+from tests.support.app.views import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
 from .conftest import MODELS
 from .walking import Walk

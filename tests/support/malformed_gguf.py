@@ -6,6 +6,8 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import gguf
+
 from hfposemb.checkpoints.file_ranges import LocalRanges
 from hfposemb.checkpoints.gguf.checkpoint import GgufCheckpoint, open_gguf
 from tests.support.malformed import Case
@@ -228,3 +230,11 @@ CASES: tuple[Case, ...] = tuple(
     for part in (_starts(), _keys(), _tensors(), _bulk())
     for name, build in part.items()
 )
+
+
+def finished(writer: gguf.GGUFWriter) -> None:
+    """Write the file."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -104,3 +104,13 @@ def write_inline(path: Path, made: onnx.ModelProto, shapes: Mapping[str, tuple[i
             file.write(head)
             file.seek(size, 1)
         file.write(after + field(8, field(1, b"") + field(2, 21)))
+
+
+def packed(values: Array, bits: int) -> Array:
+    """Pack the last axis of numbers, the lowest bits first, by the definition."""
+    count = 8 // bits
+    wide = -(-values.shape[-1] // count) * count
+    padded = np.zeros((*values.shape[:-1], wide), np.uint8)
+    padded[..., : values.shape[-1]] = values
+    places = padded.reshape(*values.shape[:-1], wide // count, count) << (np.arange(count, dtype=np.uint8) * bits)
+    return np.bitwise_or.reduce(places, axis=-1)

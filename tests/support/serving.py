@@ -7,11 +7,14 @@ written to LOG, by a hook that is there before anything is imported.
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -234,6 +237,38 @@ def _serve(port: int, log: str) -> None:
     from hfposemb.app import launch
 
     launch(port=port, public=True, mcp=True, warm=False, quiet=True)
+
+
+@contextmanager
+def hosted(app: Any) -> Iterator[str]:
+    """Serve an ASGI app on loopback for as long as the block lasts."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
+
+
+def lines(page: Visitor) -> list[list[str]]:
+    """Return what each tab says is wrong, without the names of the sources, in their order."""
+    said = [value for value in page.values.values() if isinstance(value, str) and 'role="alert"' in value]
+    found = [re.findall(r'<p role="alert">(?:<strong>.*?</strong> )?(.*?)</p>', one, re.DOTALL) for one in said]
+    return [[html.unescape(line) for line in each] for each in found]
+
+
+def alerts(page: Visitor) -> set[str]:
+    """Return the same, each line once."""
+    return {line for said in lines(page) for line in said}
 
 
 if __name__ == "__main__":

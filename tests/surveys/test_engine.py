@@ -23,7 +23,7 @@ from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.hub.training import add_run
 from tests.support.errands import end_at
-from tests.surveys.test_survey import at_once, same
+from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
 COUNT = 100 if FULL else 16
