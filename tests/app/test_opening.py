@@ -284,9 +284,8 @@ def test_nothing_but_a_possible_name_is_sent(hub: FakeHub, typed: str) -> None:
 
 def test_suggestions_fail_in_silence(hub: FakeHub) -> None:
     hub.fault("status", times=None, code=500)
-    began = time.monotonic()
     assert asyncio.run(Suggestions().find("bert", public=True)) == ()
-    assert time.monotonic() - began < 5
+    assert len(hub.requests) == 1, "nobody waits for another try"
 
 
 def test_only_what_was_typed_last_is_asked_for(hub: FakeHub) -> None:

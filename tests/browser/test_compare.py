@@ -11,9 +11,7 @@ import pytest
 
 import hfposemb as hpe
 from tests.browser.waiting import panel
-from tests.conftest import in_full
 from tests.support.app.models import MANY, checkpoint
-from tests.support.processes import workers
 
 from .waiting import accessible_everywhere, drawn, open_tab, point, until
 
@@ -123,22 +121,6 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     assert said == []
     assert report.evaluate("document.documentElement.scrollWidth <= innerWidth")
     report.close()
-
-
-@in_full
-def test_measuring_is_cancelled_for_good(compare: Callable[..., Page]) -> None:
-    page = compare("random:2500x96", "random:2400x96")
-    line = page.locator(".work:visible")
-    line.get_by_role("progressbar").wait_for()
-    (work,) = until(page, workers, lambda found: len(found) == 1)
-    line.get_by_role("button", name="Cancel").click()
-    until(page, line.count, 0)
-    until(page, lambda: work in workers(), expected=False)
-    page.get_by_text("Chance levels were not computed").wait_for()
-    page.get_by_role("button", name="Measure chance levels").click()
-    line.get_by_role("progressbar").wait_for()
-    line.get_by_role("button", name="Cancel").click()
-    until(page, workers, [])
 
 
 def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(

@@ -88,15 +88,6 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
 
 
 @in_full
-def test_a_source_that_does_not_exist_shows_its_line(opened: Page, hub: FakeHub) -> None:
-    open_tab(opened, "Positions")
-    choose(opened, "nobody/nothing")
-    opened.get_by_role("alert").locator("visible=true").get_by_text("not a public model on the Hub").first.wait_for()
-    drawn(opened)
-    assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()
-
-
-@in_full
 def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
     open_tab(opened, "Positions")
     field = opened.get_by_label("Models to compare (up to 4)").locator("visible=true")

@@ -102,17 +102,6 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
 
 
 @in_full
-def test_sources_that_cannot_show_it_say_why(page: Page, site: Callable[..., str]) -> None:
-    card = start(page, site, "?models=sinusoidal%3A64x16&models=alibi%3A64x4&lesson=7&tab=positions")
-    said = play(page, card, 7, 0)
-    assert "Sinusoid: distance alone explains 100%" in said
-    assert "ALiBi: alibi positions have no vector for a position" in said
-    page.goto(page.url.partition("?")[0] + "?models=alibi%3A64x4&lesson=2&tab=tokens")
-    said = play(page, card, 2, 0)
-    assert "None of the sources can show this" in said
-
-
-@in_full
 def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
     card = start(page, site, link(1))
     until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)

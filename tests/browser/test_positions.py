@@ -174,42 +174,6 @@ def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., s
     accessible_everywhere(page)
 
 
-@in_full
-def test_umap_runs_and_can_be_cancelled(own_site: Callable[..., str], page: Page) -> None:
-    sources = ("sinusoidal:150x8", "sinusoidal:4000x16")
-    open_tab(page, own_site, *sources)
-    page.get_by_text("UMAP", exact=True).locator("visible=true").click()
-    cancel = page.get_by_role("button", name="Cancel")
-    cancel.wait_for()
-    assert "Position" in panel_of(page, sources[0]).inner_text()  # PCA stays until there is another picture
-    cancel.click()
-    cancel.wait_for(state="hidden")
-    page.wait_for_function(
-        """() => [...document.querySelectorAll('input[type=radio][value=pca]')].some((one) => one.checked)"""
-    )
-    panel_of(page, sources[0]).get_by_text("PCA keeps").wait_for()
-
-
-@in_full
-def test_umap_is_drawn(  # umap-learn compiles itself when it is first used: two minutes on a busy machine
-    site: Callable[..., str], page: Page
-) -> None:
-    sources = ("sinusoidal:150x8", "sinusoidal:12x8")
-    open_tab(page, site, *sources)
-    page.get_by_text("UMAP", exact=True).locator("visible=true").click()
-    panel_of(page, sources[0]).get_by_text("UMAP keeps").wait_for(timeout=600_000)
-    panel_of(page, sources[1]).get_by_text("UMAP needs more than 15 positions").wait_for()
-    drawn(page)
-    expected = hpe.project(built_in(sources[0]), method="umap", dims=3).coordinates
-    seen = [
-        plot_of(page, sources[0]).evaluate(
-            "(node, axis) => Array.from(node.querySelector('.stage').data[0][axis])", axis
-        )
-        for axis in "xyz"
-    ]
-    assert np.allclose(np.float32(seen).T, expected, atol=1e-3)
-
-
 def write(folder: Path, tensors: dict[str, np.ndarray], config: dict[str, Any] | None = None) -> str:
     folder.mkdir()
     save_file(tensors, folder / "model.safetensors")
@@ -247,40 +211,6 @@ def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build:
     assert names == ["holes"]
     names = page.locator(".panel[data-key=kernel] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
     assert names == ["llama"]
-
-
-@in_full
-def test_units_are_never_mixed_and_parts_are_chosen(
-    site: Callable[..., str], page: Page, build: Build, tmp_path: Path
-) -> None:
-    """A learned table with an encoder and a decoder, a rotary, an ALiBi and a T5 model on one page."""
-    small = {"vocab_size": 61, "hidden_size": 16, "n_layer": 1, "n_head": 2}
-    build("bart").save_pretrained(tmp_path / "bart")  # type: ignore[operator]
-    build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
-    transformers.BloomModel(transformers.BloomConfig(**small)).save_pretrained(tmp_path / "bloom")
-    widths = {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 1, "num_heads": 2}
-    transformers.T5Model(transformers.T5Config(**widths)).save_pretrained(tmp_path / "t5")
-    sources = tuple(str(tmp_path / name) for name in ("bart", "llama", "bloom", "t5"))
-    open_tab(page, site, *sources)
-    names = "(node) => node.data.filter((trace) => trace.mode === 'lines').map((trace) => trace.name)"
-    found = {
-        key: page.locator(f".panel[data-key={key}] .stage").evaluate(names) for key in ("distance", "kernel", "bias")
-    }
-    assert found == {"distance": ["bart"], "kernel": ["llama"], "bias": ["bloom", "t5"]}
-    assert page.locator(".panel[data-state=failed]:visible, .panel.error:visible").count() == 0
-    assert "rotate less than once in the 20 positions" in page.locator('.panel[data-key^="wavelengths"]').inner_text()
-
-    assert "20 learned positions · encoder" in panel_of(page, sources[0]).inner_text()
-    page.get_by_label("Part", exact=True).locator("visible=true").click()
-    page.get_by_role("option", name="decoder").click()
-    panel_of(page, sources[0]).get_by_text("20 learned positions · decoder").wait_for()
-    panel_of(page, sources[3]).get_by_text("relative-bias positions · decoder").wait_for()
-    drawn(page)
-    decoder = hpe.extract(sources[0]).positions["decoder"]
-    z = plot_of(page, sources[0], 1).evaluate(
-        "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
-    )
-    assert np.abs(np.asarray(z) - decoder.matrix()).max() < 1e-4
 
 
 @in_full
@@ -334,27 +264,6 @@ def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page:
     assert "found 1 in 1" in panel_of(page, one).inner_text()
     assert "All positions are zero or not finite" in panel_of(page, zero).inner_text()
     assert "one dimension" in panel_of(page, thin).inner_text()
-
-
-@in_full
-def test_a_folder_with_positions_alone_opens_in_every_tab(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
-    """What there is is drawn; in place of what is missing a sentence says so."""
-    rows = hpe.extract("sinusoidal:40x16").position.table
-    assert rows is not None
-    config = {"model_type": "gpt2", "n_positions": 40, "n_embd": 16}
-    source = write(tmp_path / "places", {"wpe.weight": np.array(rows.vectors)}, config)
-    open_tab(page, site, source)
-    assert "40 learned positions" in panel_of(page, source).inner_text()
-    assert plot_of(page, source).evaluate("(node) => node.querySelector('.stage').data[0].x.length") == 40
-    waiting.open_tab(page, "Tokens")
-    lone = page.locator(".panel[data-key=map]")
-    assert "None of the sources has tokens" in lone.inner_text()
-    assert "places has no tokens: " in lone.inner_text()
-    waiting.open_tab(page, "Start")
-    assert "No input for this sentence: " in page.locator(".panel[data-key=input]").inner_text()
-    assert "it has no token table" in page.locator(".panel[data-key=input]").inner_text()
-    assert "Neighbouring positions have cosine" in page.locator(".panel[data-key=picture]").inner_text()
-    assert page.locator(".panel[data-state=failed]").count() == 0
 
 
 def test_scalings_of_rotary_positions_are_drawn_by_a_link(own_site: Callable[..., str], page: Page) -> None:

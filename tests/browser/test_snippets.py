@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -121,20 +120,3 @@ def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..
     assert (
         page.evaluate("getSelection().toString()").strip() == (panel.locator("pre").first.text_content() or "").strip()
     )
-
-
-@in_full
-def test_tables_that_no_plot_draws_have_it_too(page: Page, site: Callable[..., str]) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(site(*SMALL))
-    open_tab(page, "Compare")
-    fold = page.locator("details.recipe").first
-    fold.locator("summary").click()
-    until(page, fold.locator("pre").first.is_visible, True)
-    button = fold.get_by_role("button", name="Copy Python")
-    button.click()
-    until(page, button.inner_text, "Copied")
-    copied = str(page.evaluate("navigator.clipboard.readText()"))
-    assert copied == fold.locator("pre").first.text_content()
-    assert f"hpe.extract({json.dumps(SMALL[0])})" in copied
-    accessible(page)

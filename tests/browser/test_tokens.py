@@ -13,7 +13,7 @@ import pytest
 import hfposemb as hpe
 from tests.browser.waiting import panel
 from tests.conftest import in_full
-from tests.support.app.models import MANY, WORDS, anisotropic, checkpoint, untied
+from tests.support.app.models import MANY, WORDS, checkpoint, untied
 from tests.support.processes import workers
 
 from .waiting import accessible_everywhere, drawn, point, still, until
@@ -142,24 +142,6 @@ def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, 
     panel(page, "neighbours").get_by_role("heading", name="None of the sources has a token “nosuchword”").wait_for()
 
 
-@in_full
-def test_a_table_whose_tokens_point_one_way_says_so_and_is_centred(tokens: Callable[..., Page], tmp_path: Path) -> None:
-    source = anisotropic(tmp_path / "gpt")
-    page = tokens(source)
-    panel(page, "neighbours").get_by_text("so a high cosine means little: use Centred").wait_for()
-    assert listed(page) == [exact(source, "king")]
-    page.get_by_role("checkbox", name="Centred").check()
-    page.locator(".fold-spread > button").click()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("\\(centred cosine")).wait_for()
-    assert listed(page) == [exact(source, "king", centred=True)]
-    panel(page, "spread").get_by_role("heading", name=re.compile("has centred cosine")).wait_for()
-    assert "mean cosine" not in panel(page, "neighbours").inner_text()
-    until(page, lambda: "centred=True" in page.url, expected=True)
-    page.reload()
-    panel(page, "neighbours").get_by_role("heading", name=re.compile("\\(centred cosine")).wait_for()
-    assert page.get_by_role("checkbox", name="Centred").is_checked()
-
-
 def selected(page: Page) -> int:
     """Return how many dots of the map stand out."""
     return int(
@@ -249,19 +231,6 @@ def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., 
     page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
     panel(page, "map").get_by_text("UMAP keeps").wait_for(timeout=240_000)
     until(page, page.locator(".work:visible").count, 0)
-
-
-@in_full
-def test_source_that_fails_is_said_in_the_bar_and_the_rest_stays(
-    tokens: Callable[..., Page], pair: tuple[str, str]
-) -> None:
-    page = tokens(*pair)
-    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
-    field.click()
-    field.press_sequentially("./nowhere", delay=30)
-    field.press("Enter")
-    page.get_by_role("alert").locator("visible=true").get_by_text("does not exist").first.wait_for()
-    assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
 
 
 def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:

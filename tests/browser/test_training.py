@@ -86,20 +86,6 @@ def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training:
 
 
 @in_full
-def test_what_cannot_be_followed_says_why(page: Page, training: Callable[[str], str]) -> None:
-    training(QUERY)
-    page.get_by_role("radio", name="Tokens").locator("visible=true").check(force=True)
-    page.get_by_text("the snapshots of the training hold the position table only").wait_for()
-    page.get_by_role("button", name="Try again").wait_for()
-    page.get_by_role("radio", name="Positions").locator("visible=true").check(force=True)
-    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
-    pattern = page.get_by_label("Revisions (pattern")
-    pattern.fill("none*")
-    pattern.press("Enter")
-    page.get_by_text("sample:gpt2 has no revision matching 'none*'").wait_for()
-
-
-@in_full
 def test_for_everybody(page: Page, training: Callable[[str], str]) -> None:
     training(QUERY)
     accessible_everywhere(page)

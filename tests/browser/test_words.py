@@ -11,9 +11,8 @@ import hfposemb as hpe
 from app.findings.words import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
-from tests.conftest import in_full
 
-from .waiting import accessible_everywhere, drawn, open_tab, still, until
+from .waiting import accessible_everywhere, drawn, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -156,15 +155,3 @@ def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
     plot = page.locator('section.panel[data-key="survival"] .stage')
     wide = plot.evaluate("(stage) => stage._fullLayout._size.w")
     assert wide > 200, "the curves have the width of a phone, without names right of them"
-
-
-@in_full
-def test_sources_without_words_leave_a_sentence(site: Callable[..., str], page: Page) -> None:
-    page.goto(
-        site(
-            "sinusoidal:64x16",
-        )
-    )
-    open_tab(page, "Words + positions")
-    page.get_by_text("Sinusoid has no words").wait_for()
-    still(page)

@@ -6,7 +6,6 @@ import random
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from tests.support.malformed import Case
 from tests.support.malformed_gguf import CASES, finished
 from tests.support.refusals import LINUX, MEMORY, assert_refused, peaks
 
-SECONDS = 1.0 if FULL else 3.0
+GENERATED = 100_000 if FULL else 10_000
 """Processor time of one refusal; tests that run at the same time take a part of the caches."""
 
 
@@ -47,17 +46,10 @@ def test_corpus_is_large_and_named_once() -> None:
 
 
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
-def test_no_malformed_file_takes_150_megabytes_or_a_second(tmp_path: Path) -> None:
+def test_no_malformed_file_takes_150_megabytes(tmp_path: Path) -> None:
     found = peaks(CASES, tmp_path, reader="tests.support.malformed_gguf:opened")
     assert set(found) == {case.name for case in CASES}
     assert max(found.values()) < MEMORY, {name: peak for name, peak in found.items() if peak >= MEMORY}
-    for case in CASES:
-        if case.name.startswith("bulk"):
-            path, began = case.write(tmp_path), time.process_time()
-            with pytest.raises(CheckpointError):
-                made.opened(path)
-            assert time.process_time() - began < SECONDS, case.name
-            path.unlink()
 
 
 def written(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> gguf.GGUFWriter:
@@ -122,7 +114,7 @@ def test_version_2_is_read(tmp_path: Path) -> None:
 
 
 OPENED = """
-import sys, time
+import sys
 from pathlib import Path
 from hfposemb.checkpoints.formats import open_format
 from hfposemb.checkpoints.file_ranges import LocalRanges
@@ -133,19 +125,17 @@ def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 
 base, file = peak(), LocalRanges.open(Path(sys.argv[1]))
-began = time.process_time()
 found = open_format(file, DEFAULT_LIMITS)
-print(time.process_time() - began, peak() - base, found.labels(128_256).texts[128_255])
+print(peak() - base, found.labels(128_256).texts[128_255])
 """
 
 
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
-def test_a_vocabulary_of_128256_with_merges_opens_at_once(tmp_path: Path) -> None:
+def test_a_vocabulary_of_128256_with_merges_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.gguf"
     path.write_bytes(made.vocabulary(128_256, 280_147))
     run = subprocess.run([sys.executable, "-c", OPENED, path], capture_output=True, text=True, check=True)
-    seconds, memory, *last = run.stdout.split()
-    assert float(seconds) < 0.2 * (1 if FULL else 3)
+    memory, *last = run.stdout.split()
     assert int(memory) < 60_000_000
     assert last == ["word128255"]
 
@@ -257,17 +247,11 @@ def assert_sound(raw: bytes) -> bool:
     return True
 
 
-def test_100_000_generated_files_are_read_as_they_are_or_refused() -> None:
+def test_generated_files_are_read_as_they_are_or_refused() -> None:
     draw, raw = random.Random(1), made.file()
     assert assert_sound(raw)
-    began, read, slowest = time.process_time(), 0, 0.0
-    for _ in range(100_000):
-        started = time.process_time()
-        read += assert_sound(mutated(raw, draw))
-        slowest = max(slowest, time.process_time() - started)
-    assert read > 100, "changes of a token or a number of the data leave a file valid"
-    assert slowest < SECONDS
-    assert time.process_time() - began < 60
+    read = sum(assert_sound(mutated(raw, draw)) for _ in range(GENERATED))
+    assert read > GENERATED / 1_000, "changes of a token or a number of the data leave a file valid"
 
 
 def test_the_test_of_generated_files_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:

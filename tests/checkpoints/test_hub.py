@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -448,7 +447,7 @@ def test_there_are_enough_faults() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_fault_gives_the_right_table_or_one_line(hub: FakeHub, repo: str, scenario: Scenario, run: int) -> None:
     hub.fault(scenario.name, times=scenario.times, **PLACES[scenario.at], **scenario.parameters)
-    began, found, said = time.monotonic(), None, ""
+    found, said = None, ""
     enough = 10.0 if scenario.recovers else 1.0  # a busy machine takes its part
     try:
         found = positions(repo, limits=Limits(seconds=30.0 if FULL else enough))
@@ -462,7 +461,6 @@ def test_fault_gives_the_right_table_or_one_line(hub: FakeHub, repo: str, scenar
         assert "\n" not in said
         assert 20 < len(said) <= 320
         assert repo in said or "model.safetensors" in said or "config.json" in said
-    assert time.monotonic() - began < 32
     assert not [one for one in hub.requests if one.host == "elsewhere"]
     if scenario.recovers:
         return

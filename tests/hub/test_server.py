@@ -395,25 +395,6 @@ def test_a_negative_length(hub: FakeHub) -> None:
     assert (got.headers["content-length"], got.body) == ("-1", CONFIG)
 
 
-def test_time(hub: FakeHub) -> None:
-    url = weights(hub)
-
-    def took(**headers: str) -> float:
-        began = time.monotonic()
-        ask(url, **headers)
-        return time.monotonic() - began
-
-    hub.fault("delay", seconds=0.2)
-    hub.fault("stall", seconds=0.2, at=5)
-    hub.fault("drip", rate=50)
-    for _ in range(3):
-        assert 0.18 < took(Range="bytes=10-19") < 2
-    hub.shape(delay=0.1, rate=200_000)
-    assert 0.55 < took() < 3
-    hub.shape()
-    assert took() < 0.5
-
-
 @pytest.mark.parametrize(
     ("name", "parameters", "size"),
     [("endless", {}, 3_000_000), ("endless", {"chunked": False}, 3_000_000), ("tiny_chunks", {}, 100_000)],
@@ -528,9 +509,8 @@ def test_stopping_is_quick_while_answers_wait() -> None:
         sockets.append(raw)
     while len(hub.requests) < 4:
         time.sleep(0.01)
-    began = time.monotonic()
-    hub.stop()
-    assert time.monotonic() - began < 2
+    hub.stop()  # which would take a minute, and then leave no thread either, if it waited for the answers
+    assert sum(one.body_bytes for one in hub.requests) < len(WEIGHTS), "answers are cut, not sent"
     assert set(threading.enumerate()) <= before
     for raw in sockets:
         raw.close()
