@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -435,36 +433,7 @@ def test_hostile_strings_are_shown_and_nothing_else(serve: Callable[..., str], p
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_works_under_a_path(page: Page) -> None:
-    import socket
-
-    import uvicorn
-    from fastapi import FastAPI, Response
-
-    with gr.Blocks() as blocks:
-        PanelRow((panel("a", helix(), cosines()),))
-    host = FastAPI()
-    host.get("/favicon.ico")(lambda: Response(status_code=204))
-    api = gr.mount_gradio_app(host, blocks, path="/x", ssr_mode=False)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(api, host="127.0.0.1", port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.05)
-        page.goto(f"http://127.0.0.1:{port}/x/")
-        drawn(page)
-        assert page.locator("[data-key=a]").get_attribute("data-points") == str(len(HELIX))
-    finally:
-        server.should_exit = True
-        thread.join(timeout=20)
-
-
-@pytest.mark.parametrize("mode", ["light", "dark"])
-@pytest.mark.parametrize("themed", [True, False])
+@pytest.mark.parametrize(("mode", "themed"), [("light", False), ("dark", True)])
 def test_accessible(serve: Callable[..., str], page: Page, mode: str, themed: bool) -> None:
     with gr.Blocks(title="Panels") as blocks:
         if themed:

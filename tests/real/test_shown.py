@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 TABS = ("start", "positions", "tokens", "words", "compare") if FULL else ("start", "tokens")
-PAIRS = [("minilm", "gpt2"), ("gemma", "llama"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
+PAIRS = [("minilm", "gpt2"), ("gemma", "gpt2"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
 
 
 # --- snippets ---------------------------------------------------------------------------------------------------------
