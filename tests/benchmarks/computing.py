@@ -1,4 +1,4 @@
-"""Goals 7 to 11 and 17: PCA, UMAP, neighbours and comparisons, beside the matrix product that none of them can do without."""
+"""PCA, UMAP, neighbours and comparisons (goals 7 to 11, 17) beside the matrix product none of them can do without."""
 
 from __future__ import annotations
 
