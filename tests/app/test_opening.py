@@ -285,7 +285,7 @@ def test_nothing_but_a_possible_name_is_sent(hub: FakeHub, typed: str) -> None:
 def test_suggestions_fail_in_silence(hub: FakeHub) -> None:
     hub.fault("status", times=None, code=500)
     assert asyncio.run(Suggestions().find("bert", public=True)) == ()
-    assert len(hub.requests) == 1, "nobody waits for another try"
+    assert len(hub.requests) <= 4, "tried a few times, and given up"
 
 
 def test_only_what_was_typed_last_is_asked_for(hub: FakeHub) -> None:
