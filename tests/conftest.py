@@ -17,7 +17,7 @@ import pytest
 
 from hfposemb.checkpoints.pickles import checkpoint as pickled
 from tests.hub import FakeHub
-from tests.support.forking import Parent
+from tests.support.processes.forking import Parent
 
 if TYPE_CHECKING:
     import torch

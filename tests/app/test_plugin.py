@@ -23,9 +23,9 @@ from hfposemb.app.session.plugged import selected
 import hfposemb as hpe
 from hfposemb.errors import InputError, SourceError
 from tests.conftest import FULL
+from tests.support.app.serving import Visitor, hosted
 from tests.support.app.sessions import rows_of
-from tests.support.serving import Visitor, hosted
-from tests.support.unserved import Unserved
+from tests.support.app.unserved import Unserved
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNIPPETS = dict(

@@ -25,6 +25,7 @@ from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
 from tests.support.app.printed import printed_wrong
+from tests.support.app.shown import missing
 from tests.support.app.views import (
     Page,
     View,
@@ -33,7 +34,6 @@ from tests.support.app.views import (
     views_of,
     wrong,
 )
-from tests.support.shown import missing
 
 SAMPLES = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 MECHANISMS = ("rotary:128x32?theta=5000", "alibi:96x4", "random:90x24?seed=3")

@@ -16,7 +16,7 @@ from hfposemb.checkpoints.tokenizers.loading import load_tokenizer
 from hfposemb.checkpoints.tokenizers.worker import Cutter
 from hfposemb.errors import InputError, SourceError
 from hfposemb.samples import TRAINED, folder
-from tests.support.hostile import _SLOW, tokenizer
+from tests.support.checkpoints.hostile import _SLOW, tokenizer
 
 TEXTS = [
     "The king saw the queen, unbelievably.",

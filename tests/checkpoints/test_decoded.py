@@ -25,8 +25,19 @@ from hfposemb.cli.main import main
 from hfposemb.errors import MissingTableError
 from tests.conftest import Build
 from tests.hub import FakeHub
-from tests.support.quantised import KEPT, MLX, TOKENS, affine, any_codes, decodes, llama, of_codes, same_bits, saved
-from tests.support.repository import asked
+from tests.support.checkpoints.quantised import (
+    KEPT,
+    MLX,
+    TOKENS,
+    affine,
+    any_codes,
+    decodes,
+    llama,
+    of_codes,
+    same_bits,
+    saved,
+)
+from tests.support.checkpoints.repository import asked
 
 # --- what other libraries decode --------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import FULL
 from tests.hub import FakeHub
-from tests.support.hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
+from tests.support.checkpoints.hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
 
 MEMORY = 200_000_000
 """Bytes that one case may take."""
@@ -33,7 +33,7 @@ import hfposemb.checkpoints.tokenizers.worker, hfposemb.checkpoints.hub.reposito
 import hfposemb.checkpoints.tokenizers.vocabulary
 import huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
-from tests.support.hostile import POSITION, NORM, TOKEN, WORDS
+from tests.support.checkpoints.hostile import POSITION, NORM, TOKEN, WORDS
 
 CODE = []
 

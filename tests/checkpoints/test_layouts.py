@@ -12,7 +12,7 @@ import pytest
 import hfposemb as hpe
 from hfposemb.errors import SourceError
 from tests.hub import FakeHub
-from tests.support.layouts import (
+from tests.support.checkpoints.layouts import (
     LAYOUTS,
     MEGATRON,
     ROWS,

@@ -12,7 +12,7 @@ import peft
 from safetensors.numpy import load_file, save_file
 
 from tests.formats.formats import NORMS, Format, Made
-from tests.support.peft_adapters import write
+from tests.support.checkpoints.peft_adapters import write
 
 SIZES = {"vocab_size": 6000, "hidden_size": 64}
 TARGETS: dict[str, Any] = {"r": 4, "lora_alpha": 16, "target_modules": ["embed_tokens"]}

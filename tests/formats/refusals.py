@@ -11,7 +11,7 @@ import torch
 
 from tests.formats.adapters import alone
 from tests.formats.formats import NONE, Format, Made, random_rows, write
-from tests.support.layouts import LAYOUTS
+from tests.support.checkpoints.layouts import LAYOUTS
 
 Maker = Callable[[Path], Made]
 

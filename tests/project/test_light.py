@@ -16,9 +16,9 @@ from packaging.requirements import Requirement
 
 from tests.hub import FakeHub
 from tests.support.base_commands import REFUSED, RUNNER, RUNS
-from tests.support.gguf_models import Model
-from tests.support.onnx_files import looked_up, model, random_table
-from tests.support.onnx_files import save as save_onnx
+from tests.support.checkpoints.gguf_models import Model
+from tests.support.checkpoints.onnx_files import looked_up, model, random_table
+from tests.support.checkpoints.onnx_files import save as save_onnx
 
 ABSENT = (
     *("numba", "llvmlite", "umap", "pynndescent", "sklearn", "plotly", "narwhals", "kaleido", "pandas", "pyarrow"),

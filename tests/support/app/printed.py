@@ -17,11 +17,11 @@ import pytest
 from hfposemb.app.components.plot import Panel
 
 from hfposemb.cli.main import main
+from tests.support.app.shown import ROUNDED, not_given
 from tests.support.app.views import (
     View,
     unwritten,
 )
-from tests.support.shown import ROUNDED, not_given
 
 
 def printed(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

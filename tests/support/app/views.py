@@ -29,7 +29,7 @@ from hfposemb.comparison.aligned_maps import align_maps
 from hfposemb.numbers import number
 from hfposemb.reports import html_tables
 from tests.conftest import FULL
-from tests.support.shown import missing
+from tests.support.app.shown import missing
 
 AMPLITUDES = (0.5, 3.0)
 
