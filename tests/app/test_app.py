@@ -64,13 +64,6 @@ def test_tabs_have_nothing_between_them() -> None:
     assert {type(child) for child in tabs.children} == {gr.Tab}
 
 
-def test_page_is_built_without_what_only_jobs_need() -> None:
-    """In a clone, which has the same app under its short name."""
-    loaded = loaded_after("import app, app.space; assert app.build(sources=('random:64x8', 'sinusoidal:64x8')).blocks")
-    assert {"gradio", "hfposemb"} <= loaded, "the meta test: this would see what is loaded"
-    assert not loaded & {"torch", "transformers", "umap", "sklearn", "numba"}
-
-
 def test_analytics_are_off_before_gradio_is_imported(tmp_path: Path) -> None:
     code = (
         "import os; os.environ.pop('GRADIO_ANALYTICS_ENABLED', None); os.environ.pop('HF_HUB_DISABLE_TELEMETRY', None);"

@@ -145,9 +145,7 @@ def test_long_answers_are_summarised(url: str) -> None:
         ("info", {"source": "/etc/passwd"}, "SourceError", "can be opened only if the app runs on your own machine"),
         ("info", {}, "InputError", "hfposemb_info needs the parameter source; its parameters: source, full"),
         ("info", {"source": 5}, "InputError", "source must be a string of at most 1,024 characters; got 5"),
-        ("info", {"source": "x" * 2000}, "InputError", "source must be a string of at most 1,024 characters"),
         ("info", {"source": "sample:bert", "k": 3}, "InputError", "hfposemb_info has no parameter 'k'"),
-        ("neighbours", {"source": "sample:bert", "query": "kinq"}, "InputError", "has no row named 'kinq'"),
         (
             "neighbours",
             {"source": "sample:bert", "query": "king", "limit": 10**9},
@@ -162,15 +160,8 @@ def test_long_answers_are_summarised(url: str) -> None:
         ),
         ("similarity", {"source": "sample:bert", "rows": []}, "InputError", "rows must be a list of 1 to 12 entries"),
         ("project", {"source": "sample:bert", "dims": 4}, "InputError", "dims must be one of 2, 3; got 4"),
-        (
-            "search",
-            {"source": "sample:bert", "query": "(", "regex": True},
-            "InputError",
-            "not a valid regular expression",
-        ),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),
         ("compare", {"sources": [SHORT] * 5}, "InputError", "sources must be a list of 1 to 4 entries, each a string"),
-        ("check", {"source": SHORT}, "HfposembError", "has no files to check"),
         ("delete", {}, "InputError", "there is no tool 'hfposemb_delete'; the tools: hfposemb_info, "),
     ],
 )

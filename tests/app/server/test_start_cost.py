@@ -71,7 +71,7 @@ client = Client(blocks.local_url, verbose=False)
 blocks._queue.events_recorded = 10**6  # after ever so many events nothing is summed up, either
 for _ in range(3):  # what follows an answer is done before the next but one
     client.predict(source="sample:bert", api_name="/info")
-late = ("matplotlib.pyplot", "pandas", "scipy", "sklearn", "torch", "transformers")
+late = ("matplotlib.pyplot", "numba", "pandas", "scipy", "sklearn", "torch", "transformers", "umap")
 print(len(judged), "projections judged, sinusoid computed once or twice:", 1 <= len(waves) <= 2)
 print([name for name in late if name in sys.modules])
 
