@@ -20,22 +20,21 @@ run: $(VENV)/run.stamp
 
 # Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
 # browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
-# those of tests cost more CPU time with several. What measures the machine runs alone, with as many as users have.
+# those of tests cost more CPU time with several. Folders are named where few have such tests: to import all takes a minute.
 IN_TWO := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --reruns 1 -r R
 
 test: test-unit test-browser
 
 test-unit: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m "not browser and not alone"
-	$(BIN)/python -m pytest -m alone --reruns 1 -r R
+	$(IN_TWO) -m "not browser" --ignore tests/browser
 
 test-browser: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m "browser and not alone"
+	$(IN_TWO) -m browser tests/browser tests/real
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Which lines and branches the unit tests run, printed for each file that is not covered whole. Slower than the tests.
 coverage: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m "not browser and not alone" --cov=hfposemb --cov=app --cov-branch \
+	$(IN_TWO) -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
 	  --cov-report=term-missing:skip-covered
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, what a browser shows in every
@@ -88,8 +87,8 @@ plotly:
 check: lint lint-js docs
 	$(MAKE) test
 
-# Our cost beside its bounds and other libraries, in one run: a table on the terminal, and the page, its plot and its
-# figures in docs/benchmarks.{md,svg,json}; 25 minutes. Quick: two minutes, smaller tables, nothing written. Some groups:
+# Our cost beside its bounds and other libraries, in one run: a table on the terminal, and the page and its
+# figures in docs/benchmarks.{md,json}; 25 minutes. Quick: two minutes, smaller tables, nothing written. Some groups:
 # python -m tests.benchmarks.bench --only umap,pca.
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.benchmarks.bench

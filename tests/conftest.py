@@ -11,14 +11,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
-import transformers
 
 from hfposemb.checkpoints.pickles import checkpoint as pickled
 from tests.hub import FakeHub
-from tests.support.forking import Parent
+from tests.support.processes.forking import Parent
+
+if TYPE_CHECKING:
+    import torch
 
 FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
@@ -103,12 +105,14 @@ BUILT: dict[str, dict[str, object]] = ABSOLUTE | {
 }
 """The same, and what tests need besides."""
 
-Build = Callable[..., torch.nn.Module]
+Build = Callable[..., "torch.nn.Module"]
 
 
 @pytest.fixture(scope="session")
 def build() -> Build:
     """Build a tiny model of a type with random weights in every parameter, biases and norms included."""
+    import torch
+    import transformers
 
     def make(model_type: str, auto: str = "AutoModel", **changes: object) -> torch.nn.Module:
         torch.manual_seed(0)

@@ -632,7 +632,7 @@ def test_a_kill_leaves_entries_whole_or_absent(cache: Cache) -> None:
 
 
 def test_a_kill_leaves_written_files_whole_or_absent(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.support.killed", str(tmp_path), str(KILLS)]
+    command = [sys.executable, "-m", "tests.support.processes.killed", str(tmp_path), str(KILLS)]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parent.parent)
     found = json.loads(run.stdout)
     assert {kind: one["torn"] for kind, one in found.items() if one["torn"]} == {}

@@ -14,7 +14,7 @@ from hfposemb.analysis.projection.projecting import Projection
 from hfposemb.figures.map_names import region_name
 from hfposemb.figures.token_figures import token_map
 from hfposemb.tables.table import EmbeddingTable
-from tests.app.test_app import checkpoint
+from tests.support.app.models import checkpoint
 
 COUNT = 120
 

@@ -23,7 +23,7 @@ from hfposemb.errors import InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
-from tests.support.past_memory import within, write_large
+from tests.support.processes.past_memory import within, write_large
 
 Array = NDArray[np.float64]
 FAST = UMAPParameters(n_neighbors=5, n_epochs=20)

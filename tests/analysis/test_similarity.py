@@ -23,7 +23,7 @@ from hfposemb.models.extraction import extract
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of
-from tests.support.past_memory import within, write_large
+from tests.support.processes.past_memory import within, write_large
 
 Metric = Literal["cosine", "dot", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")

@@ -12,9 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
 import gradio as gr
@@ -31,57 +29,15 @@ from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened, problems
 from hfposemb.app.session.source_names import choice, short_name
 from hfposemb.app.session.state import Session
-from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.numbers import number
+from tests.support.app.models import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.support.app.sessions import open_session, rows_of
 
 ROOT = Path(app.__file__).parent.parent
-WORDS = (
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "king",
-    "queen",
-    "prince",
-    "paris",
-    "france",
-    "london",
-    "##ing",
-    "walk",
-    "7",
-)
-
-
-def checkpoint(folder: Path, words: Sequence[str], vectors: np.ndarray | None = None, *, spaced: bool = False) -> str:
-    """Write a BERT with these words, or a GPT-2 where a space is marked, and return it as a source."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if vectors is None:
-        vectors = np.random.default_rng(0).normal(size=(len(words), 16)).astype(np.float32)
-    positions = np.random.default_rng(1).normal(size=(32, vectors.shape[1])).astype(np.float32)
-    if spaced:
-        save_file({"wte.weight": vectors, "wpe.weight": positions}, folder / "model.safetensors")
-        (folder / "vocab.json").write_text(json.dumps({word: row for row, word in enumerate(words)}))
-        (folder / "merges.txt").write_text("#version: 0.2\n")
-        config: dict[str, Any] = {"model_type": "gpt2", "n_positions": 32, "n_embd": vectors.shape[1]}
-    else:
-        names = ("word_embeddings", "position_embeddings")
-        stored = dict(zip((f"embeddings.{name}.weight" for name in names), (vectors, positions), strict=True))
-        save_file(stored, folder / "model.safetensors")
-        (folder / "vocab.txt").write_text("\n".join(words) + "\n")
-        config = {"model_type": "bert", "max_position_embeddings": 32, "hidden_size": vectors.shape[1]}
-    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(words)}))
-    return str(folder)
-
-
-def open_session(*sources: str, public: bool = False) -> Session:
-    """Return a session of its own library, as a tab gets it."""
-    with gr.Blocks():
-        session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.at("tokens")
 
 
 # --- weight ----------------------------------------------------------------------------------------------------------
@@ -106,13 +62,6 @@ def test_tabs_have_nothing_between_them() -> None:
     blocks = app.build()
     tabs = next(block for block in blocks.blocks.values() if isinstance(block, gr.Tabs))
     assert {type(child) for child in tabs.children} == {gr.Tab}
-
-
-def test_page_is_built_without_what_only_jobs_need() -> None:
-    """In a clone, which has the same app under its short name."""
-    loaded = loaded_after("import app, app.space; assert app.build(sources=('random:64x8', 'sinusoidal:64x8')).blocks")
-    assert {"gradio", "hfposemb"} <= loaded, "the meta test: this would see what is loaded"
-    assert not loaded & {"torch", "transformers", "umap", "sklearn", "numba"}
 
 
 def test_analytics_are_off_before_gradio_is_imported(tmp_path: Path) -> None:
@@ -262,11 +211,6 @@ def test_short_names(text: str, name: str) -> None:
 TWO = ("random:64x16", "sinusoidal:64x16")
 
 
-def rows_of(blocks: gr.Blocks) -> list[PanelRow]:
-    """Return the rows of panels of a page."""
-    return [block for block in blocks.blocks.values() if isinstance(block, PanelRow)]
-
-
 def keys_of(row: PanelRow) -> set[str]:
     """Return the keys of the panels that a row is sent with."""
     shown = json.loads(row.value["row"]) if row.value else None
@@ -368,15 +312,6 @@ def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:
     assert f"{len(shared)} of the 12 nearest" in panel.title
     for shown in panel.lists:
         assert all(row.shared == (row.label.casefold().removeprefix("##") in shared) for row in shown.rows)
-
-
-def anisotropic(folder: Path) -> str:
-    """Write a GPT-2 whose words have a large vector in common, with both `` king`` and ``king``."""
-    more = (f"{first}{second}" for first in "bcdfghjklm" for second in ("arn", "elt", "ong", "ump", "ish"))
-    words = [*(f"Ġ{word}" for word in (*filter(str.isalpha, WORDS), *more)), "king"]
-    random = np.random.default_rng(4)
-    vectors = random.normal(size=(len(words), 16)) + 9 * random.normal(size=16) / 4
-    return checkpoint(folder, words, vectors.astype(np.float32), spaced=True)
 
 
 def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> None:
@@ -542,19 +477,6 @@ def test_words_beyond_the_most_are_named(pair: tuple[str, str]) -> None:
     assert said == "Showing the first 12 words; 2 more were left out: far, near."
     many = word_pairs.pair_panels(session, opened, ", ".join([*words, *"abcdefgh"])).subheading
     assert many.endswith("10 more were left out: far, near, a, b, c, d, … and 4 others.")
-
-
-HOSTILE = (
-    "<img src=x onerror=alert(1)>",
-    "<script>alert(1)</script>",
-    "$x^2$",
-    "\u202egnp",
-    "a\u0000b",
-    "=cmd()",
-    "x" * 1_000_000,
-    "&lt;b&gt;",
-    "<a href='javascript:alert(1)'>y</a>",
-)
 
 
 def test_hostile_tokens_are_short_text_everywhere(tmp_path: Path) -> None:

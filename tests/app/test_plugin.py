@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ import gradio as gr
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 from hfposemb.app import TABS, build, panel
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.lent import lend, lent, name_of
@@ -26,30 +22,15 @@ from hfposemb.app.session.plugged import selected
 
 import hfposemb as hpe
 from hfposemb.errors import InputError, SourceError
-from tests.app.test_app import rows_of
 from tests.conftest import FULL
-from tests.support.serving import Visitor
-from tests.support.unserved import Unserved
+from tests.support.app.serving import Visitor, hosted
+from tests.support.app.sessions import rows_of
+from tests.support.app.unserved import Unserved
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNIPPETS = dict(
     re.findall(r"^## (.+?)\n[^#]*?```python\n(.*?)```", (DOCS / "plugin.md").read_text("utf-8"), flags=re.DOTALL | re.M)
 )
-
-
-@contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """Serve an ASGI app on loopback for as long as the block lasts."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 def panels(page: Visitor) -> set[str]:
@@ -185,7 +166,7 @@ def look(url: str) -> None:
 
 
 def test_example_host_has_it_in_a_tab_under_a_path() -> None:
-    with serving(runpy.run_path(str(DOCS / "plugin.py"))["app"]) as url:
+    with hosted(runpy.run_path(str(DOCS / "plugin.py"))["app"]) as url:
         assert "Language lab" in httpx.get(f"{url}/lab/", timeout=60).text
         look(f"{url}/lab")
         page = Visitor(f"{url}/lab")

@@ -21,7 +21,7 @@ import numpy as np
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import drawn, open_tab, still
-from tests.support.serving import Visitor
+from tests.support.app.serving import Visitor
 
 from .cost import ROOT, Row, count, environment, times
 

@@ -2,8 +2,8 @@
 
 ``python -m tests.benchmarks.bench [--quick] [--only GROUP,…]``. Every figure is the median of interleaved runs (ours,
 bound, ours, bound, …) in one script on one machine, and what counts is the ratio beside its goal. Files are read from
-the page cache. Nothing here is a test. The whole of it prints a table and writes ``docs/benchmarks.md``, its plot
-``docs/benchmarks.svg`` and ``docs/benchmarks.json``, from which the next run takes what it is compared with. With
+the page cache. Nothing here is a test. The whole of it prints a table and writes ``docs/benchmarks.md`` and
+``docs/benchmarks.json``, from which the next run takes what it is compared with. With
 ``--quick``, two minutes of smaller tables and fewer rounds, or ``--only``, some groups, nothing is written.
 """
 
@@ -19,12 +19,19 @@ from pathlib import Path
 
 from .app import app_rows
 from .benchmark_page import line, page_text
-from .computing import Rows, alignment_rows, fresh_umap_rows, minilm_tokens, neighbour_rows, pca_rows, umap_rows
+from .computing import (
+    Rows,
+    alignment_rows,
+    fresh_umap_rows,
+    large_umap_rows,
+    minilm_tokens,
+    neighbour_rows,
+    pca_rows,
+    umap_rows,
+)
 from .cost import ROOT, Row
 from .growth import Growth, growths
-from .growth_plot import growth_svg
 from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
-from .large_umap import large_umap_rows
 from .maps import map_rows
 from .peers import Peer, missing, peer_rows
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
@@ -32,7 +39,7 @@ from .size import size_rows
 from .surveying import COUNTS, survey_rows
 from .visitors import visitor_rows
 
-PAGE, PLOT = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks.svg"
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,6 @@ def main() -> None:
     if given.quick or given.only:
         return
     PAGE.write_text(page_text(found, before=before, missing=absent, machine=machine()), encoding="utf-8")
-    PLOT.write_text(growth_svg(found.growths), encoding="utf-8")
     write_values(found)
 
 

@@ -94,7 +94,6 @@ def _peers(peers: Sequence[Peer], marked: Mapping[str, float], missing: Sequence
 def _growth(growths: Sequence[Growth], marked: Mapping[str, float]) -> Iterator[str]:
     yield "\n## How cost grows\n"
     yield "Cost ∝ size^exponent, fitted over four sizes, width 128.\n"
-    yield "![Seconds over size, both logarithmic, a line for each operation](benchmarks.svg)\n"
     yield "| operation | grows with | sizes | seconds | exponent | expected, at most |"
     yield "|---|---|---|---|---|---|"
     for one in growths:

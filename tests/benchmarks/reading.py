@@ -194,7 +194,7 @@ def import_rows(*, rounds: int) -> Iterator[Row]:
 
 def write_vocabulary(path: Path, words: int) -> Path:
     """Write a GGUF file with so many words, and merges as Llama 3 has them to its words."""
-    from tests.support.malformed_gguf import vocabulary
+    from tests.support.checkpoints.malformed_gguf import vocabulary
 
     path.write_bytes(vocabulary(words, 280_147 * words // 128_256))
     return path

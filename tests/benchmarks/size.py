@@ -25,7 +25,7 @@ import psutil
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
 from tests.browser.waiting import drawn, open_tab
-from tests.support.serving import Visitor, serving
+from tests.support.app.serving import Visitor, serving
 
 from .computing import clustered
 from .cost import ROOT, Row, count, environment

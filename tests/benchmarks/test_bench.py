@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from tests.benchmarks import bench
 from tests.benchmarks.benchmark_page import line, page_text
 from tests.benchmarks.cost import Cost, Pair, beside, count, here, in_turns, middle, ratio, ratios, score, span
 from tests.benchmarks.growth import Growth
-from tests.benchmarks.growth_plot import growth_svg
 from tests.benchmarks.kept_run import Found, name_of, read_values, regressions, value_of, write_values
 from tests.benchmarks.peers import Peer
 
@@ -142,21 +139,6 @@ def test_the_page_has_every_line_once_and_a_table_is_a_table() -> None:
     for table in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
         assert len({one.count("|") for one in table.splitlines()}) == 1
     assert all(row.name in line(row) for row in rows)
-
-
-def test_the_plot_is_drawn_to_scale() -> None:
-    """A cost that doubles with the size is as straight as the line that is expected, in a panel of its own."""
-    svg = growth_svg([growth((1.0, 2.0, 4.0)), growth((1.0, 1.0, 1.0), (1.0, 2.0, 3.0), name="a < b")])
-    root = ElementTree.fromstring(svg)
-    name = "{http://www.w3.org/2000/svg}"
-    panels = root.findall(f"{name}g")
-    assert len(panels) == 2
-    lines = {one.get("class"): one.get("d", "") for one in panels[0].iter(f"{name}path")}
-    points = re.findall(r"[\d.]+", lines["found"])
-    assert re.findall(r"[\d.]+", lines["expected"]) == points[:2] + points[-2:]
-    centres = [float(one.get("cx", "")) for one in panels[0].iter(f"{name}circle")]
-    assert math.isclose(centres[1] - centres[0], centres[2] - centres[1], abs_tol=0.2)
-    assert next(one.text for one in panels[1].iter(f"{name}text")) == "a < b"
 
 
 def test_groups_are_chosen_by_name_and_run_in_their_order(

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from tests.support.crowd import QUESTIONS, Answer, crowd
-from tests.support.serving import Served, Visitor, serving
+from tests.support.app.crowd import QUESTIONS, Answer, crowd
+from tests.support.app.serving import Served, Visitor, serving
 
 from .cost import Row, count
 

@@ -108,3 +108,21 @@ def accessible_everywhere(page: Page) -> None:
     accessible(page)
     no_sideways_page(page)
     accessible(page)
+
+
+def panel(page: Page, key: str) -> Locator:
+    """Return a panel by its key."""
+    return page.locator(f'section.panel[data-key="{key}"]')
+
+
+def drag(page: Page, selector: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag the pointer over an element, from one share of its width and height to another."""
+    page.locator(selector).scroll_into_view_if_needed()
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    (x0, y0), (x1, y1) = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (start, end))
+    page.mouse.move(x0, y0)
+    page.mouse.down()
+    page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2)
+    page.mouse.move(x1, y1)
+    page.mouse.up()

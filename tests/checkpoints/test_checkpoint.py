@@ -22,9 +22,9 @@ from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint, Header, header_length, parse_header, widen
 from hfposemb.errors import CheckpointError, InputError
 from tests.conftest import FULL
-from tests.support import malformed
-from tests.support.malformed import CASES, ENTRY, Case, listing, with_header
-from tests.support.refusals import LINUX, MEMORY, assert_refused, peaks
+from tests.support.checkpoints import malformed
+from tests.support.checkpoints.malformed import CASES, ENTRY, Case, listing, with_header
+from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_refused, peaks
 
 """Whether peak memory can be read. If so, the bulk of 25 MB is refused there, and not once more."""
 

@@ -23,10 +23,21 @@ from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.cli.main import main
 from hfposemb.errors import MissingTableError
-from tests.checkpoints.test_hub import asked
 from tests.conftest import Build
 from tests.hub import FakeHub
-from tests.support.quantised import KEPT, MLX, TOKENS, affine, any_codes, decodes, llama, of_codes, same_bits, saved
+from tests.support.checkpoints.quantised import (
+    KEPT,
+    MLX,
+    TOKENS,
+    affine,
+    any_codes,
+    decodes,
+    llama,
+    of_codes,
+    same_bits,
+    saved,
+)
+from tests.support.checkpoints.repository import asked
 
 # --- what other libraries decode --------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError
 from tests.checkpoints.quantised_references import WIDTH
 from tests.conftest import Build
-from tests.support.quantised import KEPT, MLX, TOKENS, affine, llama, same_bits, saved
+from tests.support.checkpoints.quantised import KEPT, MLX, TOKENS, affine, llama, same_bits, saved
 
 
 def changed(parts: dict[str, torch.Tensor], **changes: torch.Tensor | None) -> dict[str, torch.Tensor]:

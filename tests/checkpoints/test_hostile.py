@@ -1,4 +1,4 @@
-"""A repository's own files, however hostile: right tables or one line, within 2 s and 200 MB, and none of its code."""
+"""A repository's own files, however hostile: right tables or one line, within 200 MB, and none of its code."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ import pytest
 
 from tests.conftest import FULL
 from tests.hub import FakeHub
-from tests.support.hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
+from tests.support.checkpoints.hostile import CODE, CONFIGS, MARKER, TEXT, TOKENIZERS, Case
 
-SECONDS, MEMORY = 2.0 if FULL else 4.0, 200_000_000
-"""Processor time and memory of one case. Tests that run at the same time take a part of the caches and of each core."""
-BUSY = 4
-"""Seconds of the clock for one of processor time, while other tests run."""
+MEMORY = 200_000_000
+"""Bytes that one case may take."""
+CUT = ("eps-", "padding", "maximum", "code", "model-type", "rope", "heads")
+"""Names of configurations that say something about a model's inputs; the others leave the cutting of texts alone."""
+ALIKE = ("64-megabytes-of-one-text", "39-megabytes-of-one-text", "three-million-objects", "json-merges-of-lines")
+"""Large tokenizers beside which there is another one of the same size and kind."""
 
 CHILD = """
 import gc, json, os, sys, threading, time
@@ -31,7 +33,7 @@ import hfposemb.checkpoints.tokenizers.worker, hfposemb.checkpoints.hub.reposito
 import hfposemb.checkpoints.tokenizers.vocabulary
 import huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
-from tests.support.hostile import POSITION, NORM, TOKEN, WORDS
+from tests.support.checkpoints.hostile import POSITION, NORM, TOKEN, WORDS
 
 CODE = []
 
@@ -97,10 +99,6 @@ def greedy(case):
 def extract(case):
     if case["name"] == "greedy":
         greedy(case)
-    if case["name"] == "slow":
-        until = time.process_time() + 1.5
-        while time.process_time() < until:
-            pass
     if case["name"] == "wrong":
         POSITION[0] += 1
     if case["name"] == "raw":
@@ -117,9 +115,9 @@ for line in sys.stdin:
     base, below, watching = status("VmRSS"), 0, True
     watcher = threading.Thread(target=watch)
     watcher.start()
-    clock, used, found = time.monotonic(), sum(os.times()[:4]), None
+    found = None
     for step, work in (("extract", None), ("position", position), ("labels", labels), ("inputs", inputs)):
-        if step != "extract" and found is None:
+        if step != "extract" and found is None or step == "inputs" and not case["cut"]:
             continue
         try:
             if step == "extract":
@@ -132,15 +130,13 @@ for line in sys.stdin:
             steps[step] = f"RAW {type(error).__name__}: {error}"
         else:
             steps[step] = ""
-    clock = time.monotonic() - clock
     peak, watching = status("VmHWM") - base, False
     watcher.join()
     found = None
     gc.collect()
-    used = sum(os.times()[:4]) - used
     # A child begins as large as a fresh interpreter with numpy, as this process did.
     below = max(0, below - FRESH) if below else 0
-    print(json.dumps({"steps": steps, "clock": clock, "used": used, "peak": peak, "below": below, "code": CODE}))
+    print(json.dumps({"steps": steps, "peak": peak, "below": below, "code": CODE}))
     sys.stdout.flush()
 """
 FRESH = 40_000_000
@@ -153,13 +149,11 @@ class Outcome:
     """What came of one case: the message of each step ("" where it was read right), and what it took."""
 
     steps: dict[str, str]
-    clock: float
-    used: float
     peak: int
     below: int
     code: list[str]
 
-    def faults(self, case: Case, *, seconds: float = SECONDS) -> list[str]:
+    def faults(self, case: Case) -> list[str]:
         """Say what is wrong with it."""
         found = [f"{step}: {message}" for step, message in self.steps.items() if message.startswith("RAW")]
         found += [
@@ -169,8 +163,6 @@ class Outcome:
         ]
         if (refused := tuple(step for step in self.steps if self.steps[step])) != case.refused:
             found.append(f"refused {refused}, expected {case.refused}: {self.steps}")
-        if self.used > seconds or self.clock > BUSY * seconds:
-            found.append(f"took {self.used:.2f} s, by the clock {self.clock:.2f} s")
         if self.peak + self.below > MEMORY:
             found.append(f"took {self.peak >> 20} MB and its child {self.below >> 20} MB")
         return found + self.code
@@ -188,7 +180,9 @@ def outcomes(cases: Sequence[Case], sources: Sequence[str], folder: Path) -> dic
         assert child.stdout
         for case, source in zip(cases, sources, strict=True):
             tokens = case.name.startswith("tokenizer")
-            asked = {"name": case.name, "source": source, "offset": case.offset, "tokens": tokens, "text": TEXT}
+            cut = FULL or not case.name.startswith("config") or any(word in case.name for word in CUT)
+            asked = {"name": case.name, "source": source, "offset": case.offset, "tokens": tokens}
+            asked |= {"text": TEXT, "cut": cut}
             child.stdin.write(json.dumps(asked) + "\n")
             child.stdin.flush()
             if not select.select([child.stdout], [], [], 30)[0]:
@@ -198,15 +192,6 @@ def outcomes(cases: Sequence[Case], sources: Sequence[str], folder: Path) -> dic
             assert line, f"{case.name} ended the process"
             found[case.name] = Outcome(**json.loads(line))
     return found
-
-
-def report(found: dict[str, Outcome]) -> str:
-    """Return the figures of all cases, the slowest first."""
-    lines = [
-        f"{one.used:5.2f} s ({one.clock:5.2f}) {one.peak >> 20:4d} + {one.below >> 20:3d} MB  {name}  {one.steps}"
-        for name, one in sorted(found.items(), key=lambda item: -item[1].used)
-    ]
-    return "\n".join(lines)
 
 
 def on_the_hub(hub: FakeHub, cases: Sequence[Case]) -> list[str]:
@@ -225,8 +210,6 @@ def in_folders(folder: Path, cases: Sequence[Case]) -> list[str]:
 
 def assert_harmless(cases: Sequence[Case], found: dict[str, Outcome], folder: Path) -> None:
     faults = {case.name: wrong for case in cases if (wrong := found[case.name].faults(case))}
-    if where := os.environ.get("HFPOSEMB_HOSTILE_REPORT"):
-        Path(where).write_text(report(found) + "\n")
     assert not faults, "\n".join(f"{name}: {wrong}" for name, wrong in faults.items())
     assert not (folder / "marker").exists(), "code of a repository was run"
 
@@ -242,9 +225,9 @@ def test_no_configuration_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path) -> 
     assert_harmless(CONFIGS, outcomes(CONFIGS, on_the_hub(hub, CONFIGS), tmp_path), tmp_path)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_no_tokenizer_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path, part: int) -> None:
-    cases = TOKENIZERS[part::4]
+    cases = [case for case in TOKENIZERS if FULL or not case.name.endswith(ALIKE)][part::2]
     assert_harmless(cases, outcomes(cases, on_the_hub(hub, cases), tmp_path), tmp_path)
 
 
@@ -255,7 +238,7 @@ def test_the_same_in_a_folder(tmp_path: Path) -> None:
     assert_harmless(cases, outcomes(cases, in_folders(tmp_path, cases), tmp_path), tmp_path)
 
 
-FAULTS = {"greedy": "MB", "slow": "took", "raw": "RAW KeyError", "wrong": "other numbers"}
+FAULTS = {"greedy": "MB", "raw": "RAW KeyError", "wrong": "other numbers"}
 """What is wrong with the cases of these names; every case after "wrong" has its other numbers too."""
 
 
@@ -263,7 +246,7 @@ def test_the_test_can_fail(tmp_path: Path) -> None:
     files: dict[str, Any] = {**CONFIGS[0].build(), "modeling_x.py": CODE}
     cases = [Case(name, lambda: files) for name in ("plain", *FAULTS)]
     found = outcomes(cases, in_folders(tmp_path, cases), tmp_path)
-    said = {case.name: found[case.name].faults(case, seconds=1.0 if case.name == "slow" else SECONDS) for case in cases}
+    said = {case.name: found[case.name].faults(case) for case in cases}
     assert not said.pop("plain")
     for name, fault in FAULTS.items():
         assert any(fault in one for one in said[name]), found[name]

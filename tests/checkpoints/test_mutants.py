@@ -26,8 +26,8 @@ import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.tables.rotary import Rotary
 from tests.conftest import FULL
-from tests.support.mutants import INDEX, MODEL, PARTS, Folder, Stored, examples, mutants
-from tests.support.refusals import LINUX, MEMORY
+from tests.support.checkpoints.mutants import INDEX, MODEL, PARTS, Folder, Stored, examples, mutants
+from tests.support.checkpoints.refusals import LINUX, MEMORY
 
 MUTANTS = 10_000 if FULL else 60
 SECONDS = 60

@@ -118,3 +118,34 @@ def edit(folder: Path, change: Callable[[Arrays], None]) -> None:
     tensors = {name: array.copy() for name, array in load_file(folder / "model.safetensors").items()}
     change(tensors)
     save_file(tensors, folder / "model.safetensors")
+
+
+Plant = Callable[[Path], object]
+
+
+def shards(folder: Path, *, drop: bool = False, misplace: bool = False) -> None:
+    """Split a checkpoint into two files with an index."""
+    tensors = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(tensors)
+    files = {name: f"model-0000{1 + (place >= 2)}-of-00002.safetensors" for place, name in enumerate(names)}
+    for file in set(files.values()):
+        save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
+    if misplace:
+        files[names[-1]] = files[names[0]]
+    write(folder, "model.safetensors.index.json", {"metadata": {}, "weight_map": files})
+    if drop:
+        (folder / files[names[-1]]).unlink()
+
+
+def set_rows(name: str, chosen: object, value: object) -> Plant:
+    def plant(folder: Path) -> None:
+        def put(tensors: Arrays) -> None:
+            tensors[name][chosen] = value  # type: ignore[index]
+
+        edit(folder, put)
+
+    return plant
+
+
+EMBED, PLACES = "model.embed_tokens.weight", "embeddings.position_embeddings.weight"

@@ -19,8 +19,7 @@ from hfposemb.checks.report_formats import SCHEMA
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
 from hfposemb.models.architectures.tied_types import UNTIED
-from tests.checks.planted import change, edit, llama, tokenizer, write
-from tests.checks.test_planted import EMBED, set_rows, shards
+from tests.checks.planted import EMBED, change, edit, llama, set_rows, shards, tokenizer, write
 from tests.conftest import FULL
 from tests.hub import FakeHub
 

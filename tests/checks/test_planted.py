@@ -16,35 +16,27 @@ from hfposemb.checks.catalogue import RULES
 from hfposemb.checks.checked_source import open_source
 from hfposemb.checks.output_head import head_facts
 from hfposemb.tables.closed_forms import sine_rows
-from tests.checks.planted import LLAMA, TOKENS, WIDTH, Arrays, bert, change, edit, llama, rows, t5, tokenizer, write
+from tests.checks.planted import (
+    EMBED,
+    LLAMA,
+    PLACES,
+    TOKENS,
+    WIDTH,
+    Arrays,
+    Plant,
+    bert,
+    change,
+    edit,
+    llama,
+    rows,
+    set_rows,
+    shards,
+    t5,
+    tokenizer,
+    write,
+)
 
-Plant = Callable[[Path], object]
 YARN = {"rope_type": "yarn", "factor": 4.0}
-
-
-def shards(folder: Path, *, drop: bool = False, misplace: bool = False) -> None:
-    """Split a checkpoint into two files with an index."""
-    tensors = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    names = sorted(tensors)
-    files = {name: f"model-0000{1 + (place >= 2)}-of-00002.safetensors" for place, name in enumerate(names)}
-    for file in set(files.values()):
-        save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
-    if misplace:
-        files[names[-1]] = files[names[0]]
-    write(folder, "model.safetensors.index.json", {"metadata": {}, "weight_map": files})
-    if drop:
-        (folder / files[names[-1]]).unlink()
-
-
-def set_rows(name: str, chosen: object, value: object) -> Plant:
-    def plant(folder: Path) -> None:
-        def put(tensors: Arrays) -> None:
-            tensors[name][chosen] = value  # type: ignore[index]
-
-        edit(folder, put)
-
-    return plant
 
 
 def renamed(folder: Path) -> None:
@@ -133,7 +125,6 @@ def another_token(folder: Path) -> None:
     write(folder, "tokenizer_config.json", settings)
 
 
-EMBED, PLACES = "model.embed_tokens.weight", "embeddings.position_embeddings.weight"
 PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "madlad's swapped table": (t5, swapped_table, "copies-differ", "wrong"),
     "head untied in the file only": (llama, lambda f: change(f, tie_word_embeddings=True), "head-differs", "wrong"),

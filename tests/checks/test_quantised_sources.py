@@ -13,7 +13,7 @@ import torch
 import hfposemb as hpe
 from tests.conftest import Build
 from tests.hub import FakeHub
-from tests.support.quantised import MLX, affine, llama, saved
+from tests.support.checkpoints.quantised import MLX, affine, llama, saved
 
 
 def quantised(build: Build, folder: Path, *, tied: bool) -> Path:

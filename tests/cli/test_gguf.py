@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from tests.hub.server import FakeHub
-from tests.support.gguf_models import CONTROL, NORMAL, Model, Tokens, keys_of
+from tests.support.checkpoints.gguf_models import CONTROL, NORMAL, Model, Tokens, keys_of
 
 ROWS, WIDTH = 300, 64
 CONFIG = {

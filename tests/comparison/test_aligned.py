@@ -7,8 +7,8 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.comparison.aligned_maps import align_maps
-from tests.comparison.test_moved import noise, source, turned
 from tests.conftest import FULL
+from tests.support.made_tables import noise, source, turned
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

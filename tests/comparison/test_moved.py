@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import hfposemb as hpe
 from hfposemb.comparison.moved_words import find_moved_words
-
-ROWS, WIDTH = 300, 12
-WORDS = [f"word{row}" for row in range(ROWS)]
-
-
-def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
-    return np.random.default_rng(seed).standard_normal((rows, width))
-
-
-def turned(rows: NDArray[np.float64], *, width: int, seed: int = 5) -> NDArray[np.float64]:
-    """Return rows in another frame, of another size and somewhere else."""
-    return 7.5 * rows @ np.linalg.qr(noise(width, width, seed))[0][: rows.shape[1]] + 3
-
-
-def source(rows: NDArray[np.float64], name: str, labels: list[str] | None = None) -> hpe.Embeddings:
-    return hpe.from_arrays(token=rows, labels=labels or WORDS, name=name)
+from tests.support.made_tables import ROWS, WIDTH, WORDS, noise, source, turned
 
 
 @pytest.mark.parametrize("width", [WIDTH, 20])

@@ -15,7 +15,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.comparison.quantisation import QuantisationDamage, quantised_forms, quantised_pair
 from hfposemb.errors import InputError
-from tests.support.quantised import MLX, TOKENS, affine, of_codes, saved
+from tests.support.checkpoints.quantised import MLX, TOKENS, affine, of_codes, saved
 
 ROWS, WIDTH = 300, 64
 NAMES = ["relative error", "cosine", "neighbours kept", "neighbours' rank"]

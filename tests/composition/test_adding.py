@@ -13,7 +13,7 @@ import transformers
 import hfposemb as hpe
 from hfposemb.composition import added_positions
 from hfposemb.composition.added_positions import WHOSE, PositionAddition, add_positions, own_positions
-from tests.composition.test_sums import made
+from tests.support.made_tables import made
 
 
 @pytest.mark.parametrize("whose", WHOSE)

@@ -8,7 +8,7 @@ import pytest
 import hfposemb as hpe
 from hfposemb.composition.added_positions import add_positions
 from hfposemb.composition.anchor_words import anchor_similarity
-from tests.composition.test_sums import made
+from tests.support.made_tables import made
 
 
 def test_each_cosine_is_that_of_the_sum() -> None:

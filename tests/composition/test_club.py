@@ -10,7 +10,7 @@ import pytest
 import hfposemb as hpe
 from hfposemb.composition.added_positions import add_positions
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
-from tests.composition.test_sums import made
+from tests.support.made_tables import made
 
 ROWS, PLACES = np.array([3, 9, 27, 81]), np.arange(2, 12)
 

@@ -9,13 +9,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.composition.neighbour_retention import PROTOCOLS, neighbours_kept, recovered, subspace_overlap
-
-
-def made(*, width: int = 24, rows: int = 400, positions: int = 30, scale: float = 1.0, seed: int = 0) -> hpe.Embeddings:
-    """Return an untrained model: random tokens, random positions."""
-    rng = np.random.default_rng(seed)
-    token, position = rng.standard_normal((rows, width)), scale * rng.standard_normal((positions, width))
-    return hpe.from_arrays(token=token, position=position, name="made")
+from tests.support.made_tables import made
 
 
 def test_neighbours_kept_meet_the_reference(minilm_folder: Path) -> None:

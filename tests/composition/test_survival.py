@@ -16,7 +16,7 @@ from hfposemb.composition.amplitude_sweep import (
     retention_in_place,
     sweep_amplitude,
 )
-from tests.composition.test_sums import made
+from tests.support.made_tables import made
 
 
 def brute(words: AddedPositions, row: int, place: int, amplitude: float, k: int) -> float:

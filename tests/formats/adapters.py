@@ -11,8 +11,8 @@ import numpy as np
 import peft
 from safetensors.numpy import load_file, save_file
 
-from tests.checkpoints.test_adapters_on_their_base import write
 from tests.formats.formats import NORMS, Format, Made
+from tests.support.checkpoints.peft_adapters import write
 
 SIZES = {"vocab_size": 6000, "hidden_size": 64}
 TARGETS: dict[str, Any] = {"r": 4, "lora_alpha": 16, "target_modules": ["embed_tokens"]}

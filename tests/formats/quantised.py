@@ -19,12 +19,11 @@ from safetensors import safe_open
 from transformers.integrations.finegrained_fp8 import FP8Embedding
 from transformers.integrations.gemma_quant import QuantizedEmbedding
 
-from tests.checkpoints.test_onnx import packed
 from tests.formats.formats import ROWS, WIDTH, Format, Made, random_rows
-from tests.support.gguf_models import Model
-from tests.support.onnx_files import looked_up, model, node
-from tests.support.onnx_files import save as save_onnx
-from tests.support.quantised import KEPT, TOKENS, any_codes, saved
+from tests.support.checkpoints.gguf_models import Model
+from tests.support.checkpoints.onnx_files import looked_up, model, node, packed
+from tests.support.checkpoints.onnx_files import save as save_onnx
+from tests.support.checkpoints.quantised import KEPT, TOKENS, any_codes, saved
 
 TABLE = random_rows()
 BLOCKS = 2

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tests.checkpoints.test_layouts import LAYOUTS
 from tests.formats.adapters import alone
 from tests.formats.formats import NONE, Format, Made, random_rows, write
+from tests.support.checkpoints.layouts import LAYOUTS
 
 Maker = Callable[[Path], Made]
 

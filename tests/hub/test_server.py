@@ -83,125 +83,6 @@ def small(hub: FakeHub) -> str:
 # Routes
 
 
-def test_a_small_file_comes_through_the_cache_of_the_same_host(hub: FakeHub) -> None:
-    got = ask(small(hub), "HEAD")
-    commit = got.headers["x-repo-commit"]
-    assert (got.status, len(commit)) == (307, 40)
-    assert got.headers["location"] == f"/api/resolve-cache/models/{REPO}/{commit}/config.json"
-    end = ask(small(hub), follow=True)
-    assert (end.status, end.body, end.headers["etag"]) == (200, CONFIG, got.headers["etag"])
-    part = ask(small(hub), follow=True, Range="bytes=2-5")
-    assert (part.status, part.body) == (206, CONFIG[2:6])
-
-
-def test_a_large_file_comes_from_the_cdn(hub: FakeHub) -> None:
-    got = ask(f"{hub.endpoint}/{REPO}/resolve/main/model.safetensors", "HEAD")
-    assert got.status == 302
-    assert got.headers["location"].startswith(hub.cdn)
-    assert got.headers["x-linked-size"] == str(len(WEIGHTS))
-    whole = ask(got.headers["location"])
-    assert (whole.status, whole.body) == (200, WEIGHTS)
-    assert whole.headers["etag"] == got.headers["x-linked-etag"]
-    assert ask(got.headers["location"].replace("Signature=", "Signature=0")).status == 403
-    assert [seen.host for seen in hub.requests] == ["hub", "cdn", "cdn"]
-    assert [seen.body_bytes for seen in hub.requests][:2] == [0, len(WEIGHTS)]
-
-
-@pytest.mark.parametrize(
-    ("asked", "start", "stop"),
-    [
-        ("bytes=0-9", 0, 10),
-        ("bytes=5-", 5, 102400),
-        ("bytes=-7", 102393, 102400),
-        ("bytes=102390-999999", 102390, 102400),
-    ],
-)
-def test_a_range_is_answered_exactly(hub: FakeHub, asked: str, start: int, stop: int) -> None:
-    got = ask(weights(hub), Range=asked)
-    assert (got.status, got.body) == (206, WEIGHTS[start:stop])
-    assert got.headers["content-range"] == f"bytes {start}-{stop - 1}/102400"
-
-
-def test_ranges_that_cannot_be(hub: FakeHub) -> None:
-    url = weights(hub)
-    got = ask(url, Range="bytes=102400-102500")
-    assert (got.status, got.headers["content-range"]) == (416, "bytes */102400")
-    for nonsense in ("bytes=9-2", "rows=1-2", "bytes=-"):
-        assert ask(url, Range=nonsense).status == 200
-    assert ask(url, Range="bytes=0-1", If_Range='"other"').status == 200
-
-
-def test_names_branches_and_commits(hub: FakeHub) -> None:
-    first = ask(small(hub)).headers["x-repo-commit"]
-    other = hub.add(REPO, {"config.json": b"{}"}, branch="refs/pr/1")
-    hub.rename("model", REPO)
-    moved = ask(f"{hub.endpoint}/model/resolve/main/config.json")
-    assert (moved.status, moved.headers["location"]) == (307, f"/{REPO}/resolve/main/config.json")
-    assert ask(f"{hub.endpoint}/api/models/model").headers["location"] == f"/api/models/{REPO}"
-    for revision, commit in (("refs%2Fpr%2F1", other), ("refs/pr/1", other), (first, first), (first[:8], first)):
-        got = ask(f"{hub.endpoint}/model/resolve/{revision}/config.json".replace("/model/", f"/{REPO}/"))
-        assert got.headers["x-repo-commit"] == commit
-    hub.move(REPO, "main", other)
-    assert ask(small(hub), follow=True).body == b"{}"
-    refs = ask(f"{hub.endpoint}/api/models/{REPO}/refs?include_prs=1").json
-    assert refs["branches"] == [{"name": "main", "ref": "refs/heads/main", "targetCommit": other}]
-    assert refs["pullRequests"][0]["ref"] == "refs/pr/1"
-    hub.remove(REPO)
-    assert ask(small(hub)).status == 401
-
-
-def test_who_may_read_what(hub: FakeHub) -> None:
-    hub.add("owner/private", {"config.json": CONFIG}, private=True)
-    hub.add("owner/gated", {"config.json": CONFIG}, gated=True)
-    hub.grant("good", {"owner/private", "owner/gated"})
-    hub.grant("other")
-
-    def outcome(name: str, **headers: str) -> tuple[int, str | None]:
-        got = ask(f"{hub.endpoint}/{name}/resolve/main/config.json", **headers)
-        return got.status, got.headers.get("x-error-code")
-
-    good, other = {"Authorization": "Bearer good"}, {"Authorization": "Bearer other"}
-    for name in ("owner/private", "owner/nothing"):
-        assert outcome(name) == (401, "RepoNotFound")
-        assert outcome(name, **other) == (404, "RepoNotFound")
-    assert outcome("owner/gated") == (401, "GatedRepo")
-    assert outcome("owner/gated", **other) == (403, "GatedRepo")
-    assert outcome("owner/gated", **good) == outcome("owner/private", **good) == (307, None)
-    wrong = ask(small(hub), Authorization="Bearer wrong")
-    assert (wrong.status, wrong.headers["x-error-message"]) == (401, "Invalid credentials in Authorization header")
-    assert ask(f"{hub.endpoint}/api/models/owner/gated").json["gated"] == "auto"
-    assert ask(f"{hub.endpoint}/api/whoami-v2").status == 401
-    assert ask(f"{hub.endpoint}/api/whoami-v2", **good).status == 200
-    assert ask(weights(hub), Authorization="Bearer wrong").status == 200
-    assert hub.requests[-1].headers["authorization"] == "Bearer wrong"
-
-
-def test_what_does_not_exist(hub: FakeHub) -> None:
-    commit = ask(small(hub)).headers["x-repo-commit"]
-    entry = ask(f"{hub.endpoint}/{REPO}/resolve/main/no.json")
-    assert (entry.status, entry.headers["x-error-code"]) == (404, "EntryNotFound")
-    assert entry.headers["x-repo-commit"] == commit
-    for route in (f"{REPO}/resolve/no/config.json", f"api/models/{REPO}/revision/no"):
-        assert ask(f"{hub.endpoint}/{route}").headers["x-error-code"] == "RevisionNotFound"
-    assert ask(f"{hub.endpoint}/api/models/{REPO}/tree/main/no").headers["x-error-code"] == "EntryNotFound"
-    assert ask(f"{hub.endpoint}/nothing").status == 404
-
-
-def test_listings_are_paged(hub: FakeHub) -> None:
-    for number in range(5):
-        hub.add(f"many/m{number}", {"a.txt": b"a"}, downloads=number, tags=["odd" if number % 2 else "even"])
-    url = f"{hub.endpoint}/api/models?author=many&sort=downloads&limit=2"
-    first = ask(url)
-    assert [model["id"] for model in first.json] == ["many/m4", "many/m3"]
-    following = first.headers["link"].split(">")[0][1:]
-    assert [model["id"] for model in ask(following).json] == ["many/m2", "many/m1"]
-    assert len(ask(f"{hub.endpoint}/api/models?filter=odd&search=MANY").json) == 2
-    tree = ask(f"{hub.endpoint}/api/models/{REPO}/tree/main").json
-    assert [item["path"] for item in tree] == ["config.json", "model.safetensors", "onnx"]
-    hub.page_size = 1
-    assert "link" in ask(f"{hub.endpoint}/api/models/{REPO}/tree/main?recursive=true").headers
-
-
 def test_a_sparse_file_costs_nothing(hub: FakeHub, tmp_path: Path) -> None:
     path = tmp_path / "big.safetensors"
     with path.open("wb") as file:
@@ -210,14 +91,6 @@ def test_a_sparse_file_costs_nothing(hub: FakeHub, tmp_path: Path) -> None:
     hub.add("owner/big", {"model.safetensors": path})
     got = ask(f"{hub.endpoint}/owner/big/resolve/main/model.safetensors", follow=True, Range="bytes=0-7")
     assert (got.body, got.headers["content-range"]) == (b"head\0\0\0\0", "bytes 0-7/500000000")
-
-
-def test_one_connection_serves_many_requests(hub: FakeHub) -> None:
-    with contextlib.closing(connect(hub.endpoint)) as connection:
-        for _ in range(3):
-            connection.request("GET", f"/{REPO}/resolve/main/config.json")
-            connection.getresponse().read()
-            assert connection.sock is not None
 
 
 def test_the_real_client_is_content(hub: FakeHub, tmp_path: Path) -> None:
@@ -395,25 +268,6 @@ def test_a_negative_length(hub: FakeHub) -> None:
     assert (got.headers["content-length"], got.body) == ("-1", CONFIG)
 
 
-def test_time(hub: FakeHub) -> None:
-    url = weights(hub)
-
-    def took(**headers: str) -> float:
-        began = time.monotonic()
-        ask(url, **headers)
-        return time.monotonic() - began
-
-    hub.fault("delay", seconds=0.2)
-    hub.fault("stall", seconds=0.2, at=5)
-    hub.fault("drip", rate=50)
-    for _ in range(3):
-        assert 0.18 < took(Range="bytes=10-19") < 2
-    hub.shape(delay=0.1, rate=200_000)
-    assert 0.55 < took() < 3
-    hub.shape()
-    assert took() < 0.5
-
-
 @pytest.mark.parametrize(
     ("name", "parameters", "size"),
     [("endless", {}, 3_000_000), ("endless", {"chunked": False}, 3_000_000), ("tiny_chunks", {}, 100_000)],
@@ -461,17 +315,6 @@ def test_main_moves_between_two_reads(hub: FakeHub) -> None:
     hub.move(REPO, "main", first)
     hub.fault("moves", after=1, path="/resolve/", repo=REPO, to=second)
     assert [ask(small(hub)).headers["x-repo-commit"] for _ in range(3)] == [first, second, second]
-
-
-def test_a_file_can_be_replaced_at_its_commit_or_its_address(hub: FakeHub) -> None:
-    url, other = weights(hub), WEIGHTS[::-1]
-    hub.fault("happens", what=lambda: hub.replace(REPO, "model.safetensors", other, at_cdn=True))
-    with_new_tag = ask(url)
-    assert (with_new_tag.body, ask(url).body) == (other, other)
-    assert with_new_tag.headers["etag"] not in url
-    hub.direct = True
-    hub.replace(REPO, "model.safetensors", WEIGHTS)
-    assert ask(f"{hub.endpoint}/{REPO}/resolve/main/model.safetensors").body == WEIGHTS
 
 
 def test_elsewhere_is_recorded(hub: FakeHub) -> None:
@@ -528,9 +371,8 @@ def test_stopping_is_quick_while_answers_wait() -> None:
         sockets.append(raw)
     while len(hub.requests) < 4:
         time.sleep(0.01)
-    began = time.monotonic()
-    hub.stop()
-    assert time.monotonic() - began < 2
+    hub.stop()  # which would take a minute, and then leave no thread either, if it waited for the answers
+    assert sum(one.body_bytes for one in hub.requests) < len(WEIGHTS), "answers are cut, not sent"
     assert set(threading.enumerate()) <= before
     for raw in sockets:
         raw.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.conftest import FULL
-from tests.support.configurations import raw_errors
+from tests.support.checkpoints.configurations import raw_errors
 
 
 def test_nested_configurations_raise_nothing_but_our_errors() -> None:

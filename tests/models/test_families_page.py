@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hfposemb.models.architectures import families
-from tests.project.test_docs import run_snippets
+from tests.support.snippets import run_snippets
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 

@@ -27,8 +27,8 @@ from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.source_parser import parse_source
 from tests.conftest import FULL
 from tests.hub.server import FakeHub
-from tests.support import malformed_gguf
-from tests.support.gguf_models import (
+from tests.support.checkpoints import malformed_gguf
+from tests.support.checkpoints.gguf_models import (
     BYTE,
     CONTROL,
     NORMAL,

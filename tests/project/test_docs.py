@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from hfposemb.comparison.metrics import MEASURES, Measure
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
 from tests.measure_pictures import DRAWINGS, FOLDER
+from tests.support.snippets import run_snippets
 
 pytestmark = pytest.mark.usefixtures("hub_with_gpt2")
 
@@ -39,20 +38,6 @@ RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/howto/scripts.md"
 def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
     assert run_snippets((ROOT / page).read_text(encoding="utf-8"), {})
-
-
-def run_snippets(text: str, names: dict[str, Any], *, after: Callable[[], None] = lambda: None) -> int:
-    """Run the snippets of a page in order, each followed by ``after``; return how many values were checked."""
-    snippets = re.findall(r"```python\n(.*?)```", text, flags=re.S)
-    assert snippets
-    checked = 0
-    for snippet in snippets:
-        exec(compile(snippet, "page", "exec"), names)
-        for code, said in re.findall(r"^(\S.*?) {2,}# ([(\[].*[)\]])(?: cosines)?$", snippet, flags=re.M):
-            assert repr(eval(code, names)) == said
-            checked += 1
-        after()
-    return checked
 
 
 EXAMPLES = README + (ROOT / "docs" / "howto" / "command-line.md").read_text(encoding="utf-8")

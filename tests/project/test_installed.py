@@ -13,8 +13,8 @@ import pytest
 import hfposemb as hpe
 from tests.hub.session import HUB
 from tests.project.conftest import PINNED
+from tests.support.app.serving import Visitor
 from tests.support.installing import clone, environment, install, run, serving, space
-from tests.support.serving import Visitor
 
 TOKEN = "hf_tokenThatMayWrite"
 

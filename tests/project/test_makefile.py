@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -55,3 +56,11 @@ def test_a_python_that_is_too_old_is_one_line(tree: Path, target: str) -> None:
 def test_make_installs_the_gradio_of_a_space() -> None:
     planned = subprocess.run(["make", "-n", "-B", "run"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert f"'gradio=={GRADIO}' -e '.[app]'" in planned
+
+
+def test_every_test_in_a_browser_is_in_a_folder_that_make_names() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ntest-browser:")[2].partition("\n\n")[0]
+    named = re.findall(r" (tests/\w+)", recipe)
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark." + "browser" in path.read_text("utf-8")]
+    assert len(marked) > 2
+    assert all(str(path.relative_to(ROOT)).startswith(tuple(f"{name}/" for name in named)) for path in marked)

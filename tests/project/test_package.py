@@ -22,6 +22,7 @@ from tests.versions import declared
 ROOT = Path(__file__).parents[2]
 LIBRARY = sorted((ROOT / "hfposemb").rglob("*.py"))
 APP = sorted((ROOT / "app").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 HEAVY = ("torch", "transformers", "gradio", "umap", "sklearn", "plotly", "huggingface_hub", "scipy", "tokenizers")
 
 
@@ -52,8 +53,8 @@ def test_reading_tables_is_light(minilm_folder: Path) -> None:
     assert loaded_by(code) == set()
 
 
-def test_no_module_has_the_name_of_a_public_function() -> None:
-    assert {path.stem for path in LIBRARY} & set(hpe.__all__) == set()
+def test_no_module_shadows_a_public_function() -> None:
+    assert {path.stem for path in (ROOT / "hfposemb").iterdir()} & set(hpe.__all__) == set()
 
 
 @pytest.mark.parametrize("name", hpe.__all__)
@@ -206,10 +207,22 @@ def test_the_picture_of_the_packages_is_current() -> None:
 
 def test_no_folder_is_crowded() -> None:
     """What nobody can see at one glance has folders of its own."""
-    folders = {path.parent for path in [*LIBRARY, *APP]}
-    crowded = {str(one.relative_to(ROOT)): len(list(one.glob("*.py"))) - 1 for one in folders}
+    folders = {path.parent for path in [*LIBRARY, *APP, *TESTS]}
+    crowded = {str(one.relative_to(ROOT)): len([*one.glob("*.py")]) - 1 for one in folders}
     assert {name: count for name, count in crowded.items() if count > 20} == {}
     assert crowded["hfposemb"] <= MOST_LOOSE
+
+
+def test_no_test_imports_a_test() -> None:
+    """What several tests need stands in ``tests/support``, or beside them in a module that holds no test."""
+    wrong = {
+        f"{path.relative_to(ROOT)}: {one}"
+        for path in TESTS
+        for one in imports_of(path)
+        if any(part.startswith("test_") for part in one.split("."))
+    }
+    assert wrong == set()
+    assert "support.snippets" in imports_of(ROOT / "tests" / "project" / "test_docs.py"), "imports are seen"
 
 
 def test_no_file_is_long() -> None:

@@ -24,7 +24,7 @@ from packaging.metadata import Metadata
 import hfposemb as hpe
 from tests.conftest import FULL
 from tests.project.conftest import build
-from tests.project.test_light import REFUSED, RUNNER, RUNS
+from tests.support.base_commands import REFUSED, RUNNER, RUNS
 from tests.support.installing import ROOT, clone, run, tracked
 
 in_full = pytest.mark.skipif(not FULL, reason="installs from a package index; runs in make test-full")

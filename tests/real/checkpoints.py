@@ -256,7 +256,7 @@ _GPT2 = Recipe(
 def _rotary_layers(
     width: int, layers: int, *, heads: int, keys: int, head: int, inner: int, norms: Sequence[str], around: float
 ) -> dict[str, Stored]:
-    """Return the tensors of a decoder as Llama's or Gemma's, all but those of the first layer's attention as holes."""
+    """Return the tensors of a decoder as Gemma's, all but those of the first layer's attention as holes."""
     shapes = {"self_attn.q_proj": (heads * head, width), "self_attn.k_proj": (keys * head, width)}
     shapes |= {"self_attn.v_proj": (keys * head, width), "self_attn.o_proj": (width, heads * head)}
     shapes |= {"mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width), "mlp.down_proj": (width, inner)}
@@ -269,54 +269,6 @@ def _rotary_layers(
             found[f"model.layers.{layer}.{name}.weight"] = own if real else Stored(shape)
     found["model.norm.weight"] = random(width, around=around)
     return found
-
-
-def _llama_tensors(labels: Sequence[str]) -> dict[str, Stored]:
-    layers = _rotary_layers(
-        2048, 16, heads=32, keys=8, head=64, inner=8192, around=1.0,
-        norms=("input_layernorm", "post_attention_layernorm"),
-    )  # fmt: skip
-    table = Stored((len(labels), 2048), words(labels, 2048, norm=1.0, mean=0.25, seed=1))
-    return {"model.embed_tokens.weight": table, **layers}
-
-
-_LLAMA_SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>"]
-_LLAMA_SPECIAL += ["<|reserved_special_token_1|>", "<|finetune_right_pad_id|>", "<|reserved_special_token_2|>"]
-_LLAMA_SPECIAL += ["<|start_header_id|>", "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>"]
-_LLAMA_SPECIAL += [f"<|reserved_special_token_{row}|>" for row in range(3, 248)]
-
-_LLAMA = Recipe(
-    config={
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
-        "bos_token_id": 128000,
-        "eos_token_id": 128001,
-        "head_dim": 64,
-        "hidden_act": "silu",
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "max_position_embeddings": 131072,
-        "num_attention_heads": 32,
-        "num_hidden_layers": 16,
-        "num_key_value_heads": 8,
-        "rms_norm_eps": 1e-5,
-        "rope_scaling": {
-            "factor": 32.0,
-            "high_freq_factor": 4.0,
-            "low_freq_factor": 1.0,
-            "original_max_position_embeddings": 8192,
-            "rope_type": "llama3",
-        },
-        "rope_theta": 500000.0,
-        "tie_word_embeddings": True,
-        "torch_dtype": "bfloat16",
-        "vocab_size": 128256,
-    },
-    dtype="BF16",
-    tokenizer=lambda: vocabularies.byte_level(128_256, _LLAMA_SPECIAL, vocabularies.text_at_hand(), extra=20_000),
-    tensors=_llama_tensors,
-    files={"tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 131072}},
-)
 
 
 def _gemma_tensors(labels: Sequence[str]) -> dict[str, Stored]:
@@ -427,5 +379,5 @@ _WHISPER = Recipe(
     files={"tokenizer_config.json": {"tokenizer_class": "WhisperTokenizer", "model_max_length": 448}},
 )
 
-RECIPES: Mapping[str, Recipe] = {"gpt2": _GPT2, "llama": _LLAMA, "gemma": _GEMMA, "whisper": _WHISPER}
+RECIPES: Mapping[str, Recipe] = {"gpt2": _GPT2, "gemma": _GEMMA, "whisper": _WHISPER}
 """The checkpoints by name."""

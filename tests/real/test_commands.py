@@ -16,8 +16,8 @@ from safetensors.numpy import load_file, save_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.cli.parser import parser
-from tests.app.test_snippets import decoded
 from tests.conftest import FULL
+from tests.support.app.printed import decoded
 
 from .conftest import MODELS
 

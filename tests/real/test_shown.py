@@ -13,9 +13,9 @@ from hfposemb.app.session.opened import Opened
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.reports.bundle import write_bundle
-from tests.app.test_snippets import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 from tests.browser.conftest import TIMEOUT
 from tests.conftest import FULL
+from tests.support.app.views import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
 from .conftest import MODELS
 from .walking import Walk
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 TABS = ("start", "positions", "tokens", "words", "compare") if FULL else ("start", "tokens")
-PAIRS = [("minilm", "gpt2"), ("gemma", "llama"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
+PAIRS = [("minilm", "gpt2"), ("gemma", "gpt2"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
 
 
 # --- snippets ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ WINDOWS = {"light": (1440, 1000), "dark": (1440, 1000), "phone": (360, 780), "wi
 Sources = tuple[str, ...]
 GROUPS: dict[str, Sources] = {
     "two": ("minilm", "gpt2", "sinusoidal:512x384"),
-    "large": ("gemma", "llama"),
+    "large": ("gemma", "gpt2"),
     "two stacks": ("whisper", "gpt2"),
 }
 

@@ -23,8 +23,8 @@ from hfposemb.errors import CheckpointError, HfposembError, SourceError
 from hfposemb.tables.closed_forms import sine_rows
 from hfposemb.tables.encodings import Absolute
 from tests.conftest import FULL
-from tests.support.hostile import CONFIGS, TOKENIZERS
-from tests.support.malformed import CASES, ENTRY, VALID, valid
+from tests.support.checkpoints.hostile import CONFIGS, TOKENIZERS
+from tests.support.checkpoints.malformed import CASES, ENTRY, VALID, valid
 from tests.support.site_reader import in_javascript, needs_node
 
 pytestmark = needs_node

@@ -156,7 +156,7 @@ def _app_answers(python: Path, folder: Path, variables: dict[str, str], minilm: 
     arguments = ("-m", "hfposemb", "app", SAMPLE, "sinusoidal:64x128", "--port", "PORT")
     with serving(python, *arguments, cwd=folder / "app", **variables) as app:
         # The repository is on the path of the visitor alone, whose Python never imports the package.
-        visitor = [str(python), str(ROOT / "tests" / "support" / "visiting.py"), app.url, ON_HUB, minilm]
+        visitor = [str(python), str(ROOT / "tests" / "support" / "app" / "visiting.py"), app.url, ON_HUB, minilm]
         environment = {**_environment(variables), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(visitor, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
         passed = done.returncode == 0 and "Traceback" not in app.said

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas
 from safetensors.numpy import save_file
+
+from tests.hub import FakeHub
 
 KINDS = ("bert", "gpt2", "llama", "roberta")
 
@@ -42,3 +45,18 @@ def _write(folder: Path, number: int, count: int, shape: tuple[int, int, int]) -
     (folder / "config.json").write_text(json.dumps(config))
     save_file(tables, folder / "model.safetensors")
     return folder
+
+
+def same(left: pandas.DataFrame, right: pandas.DataFrame) -> None:
+    """Assert that two surveys say the same, but for their order and their seconds."""
+    sides = [
+        frame.drop(columns="seconds").sort_values(["source", "table", "metric"]).reset_index(drop=True)
+        for frame in (left, right)
+    ]
+    pandas.testing.assert_frame_equal(*sides, rtol=1e-6, atol=0)
+
+
+def at_once(hub: FakeHub, seconds: float) -> int:
+    """Return how many requests there were at a time at most, each answered after some seconds."""
+    times = sorted(one.at for one in hub.requests)
+    return max(sum(start <= at < start + 0.9 * seconds for at in times) for start in times)

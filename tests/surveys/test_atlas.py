@@ -21,7 +21,7 @@ from hfposemb.surveys.survey_folder import rows_of
 from tests.atlas import DOCS, LIST, ROWS, offline
 from tests.conftest import FULL
 from tests.hub import FakeHub
-from tests.project.test_docs import run_snippets
+from tests.support.snippets import run_snippets
 
 PAGE = (DOCS / "atlas.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^hfposemb .*", PAGE, flags=re.M)

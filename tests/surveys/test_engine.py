@@ -22,8 +22,8 @@ from hfposemb.surveys.worker_pool import Engine, Lost, Permits
 from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.hub.training import add_run
-from tests.support.errands import end_at
-from tests.surveys.test_survey import at_once, same
+from tests.support.processes.errands import end_at
+from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
 COUNT = 100 if FULL else 16
@@ -145,7 +145,7 @@ def test_each_process_computes_with_one_thread(monkeypatch: pytest.MonkeyPatch) 
 
 HEARING = """
 from hfposemb.surveys.worker_pool import Engine
-from tests.support.errands import hears_the_keyboard
+from tests.support.processes.errands import hears_the_keyboard
 if __name__ == "__main__":
     with Engine(workers=2).running() as pool:
         print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None))
@@ -237,7 +237,7 @@ def test_a_scheduler_that_is_not_there(
 CHILD = """
 import os, sys
 from hfposemb.surveys.worker_pool import Engine
-from tests.support.errands import own_process
+from tests.support.processes.errands import own_process
 if __name__ == "__main__":
     with Engine(workers=2).running() as pool:
         for found in pool.each(own_process, list(range(10_000))):

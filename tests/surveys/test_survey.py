@@ -33,6 +33,7 @@ from hfposemb.surveys.worker_pool import Engine
 from tests.conftest import FULL, Build
 from tests.hub import FakeHub
 from tests.hub.training import RUN, add_run
+from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINTS = 400 if FULL else 24
@@ -40,15 +41,6 @@ KILLS = 10 if FULL else 2
 ONE = Engine(workers=1)
 MODULE = import_module("hfposemb.surveys.source_figures")
 QUICK = {"draws": 0, "engine": ONE}
-
-
-def same(left: pandas.DataFrame, right: pandas.DataFrame) -> None:
-    """Assert that two surveys say the same, but for their order and their seconds."""
-    sides = [
-        frame.drop(columns="seconds").sort_values(["source", "table", "metric"]).reset_index(drop=True)
-        for frame in (left, right)
-    ]
-    pandas.testing.assert_frame_equal(*sides, rtol=1e-6, atol=0)
 
 
 def parts(out: Path) -> dict[str, int]:
@@ -292,12 +284,6 @@ def test_bad_input_is_one_line_before_any_work(tmp_path: Path, monkeypatch: pyte
 
 
 # --- the Hub ----------------------------------------------------------------------------------------------------------
-
-
-def at_once(hub: FakeHub, seconds: float) -> int:
-    """Return how many requests there were at a time at most, each answered after some seconds."""
-    times = sorted(one.at for one in hub.requests)
-    return max(sum(start <= at < start + 0.9 * seconds for at in times) for start in times)
 
 
 @pytest.mark.parametrize("requests", [1, 2])

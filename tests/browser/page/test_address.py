@@ -1,0 +1,200 @@
+"""The address of the page: it says what is shown, a link to it shows the same, and the way back works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+
+from tests.browser.conftest import TIMEOUT
+from tests.browser.waiting import drawn, open_tab, until
+from tests.conftest import FULL, in_full
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+WORD = "Word, part of a word, or id"
+
+
+def _query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+
+
+def _tab(page: Page) -> str:
+    return page.get_by_role("tab", selected=True).first.inner_text()
+
+
+def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]) -> None:
+    url = site("random:40x16", "random:41x16")
+    page.goto(f"{url}?utm=kept")
+    drawn(page)
+    open_tab(page, "Positions")
+    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    page.wait_for_timeout(1600)  # changes that follow each other at once are one step back
+    page.get_by_text("2-D", exact=True).locator("visible=true").click()
+    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
+    drawn(page)
+    page.go_back()
+    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    until(page, lambda: page.get_by_label("3-D", exact=True).locator("visible=true").is_checked(), True)
+    page.go_back()
+    until(page, lambda: _tab(page), "Start")
+    page.go_forward()
+    until(page, lambda: _tab(page), "Positions")
+
+
+def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., str]) -> None:
+    url = site()
+    wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&layout=PCA&colour=Norm&word=queen"
+    page.goto(f"{url}?{wanted}&position=nonsense&method=%3Cscript%3E&dims=9")
+    drawn(page)
+    until(page, lambda: _tab(page), "Tokens")
+    until(page, lambda: page.get_by_label(WORD).input_value(), "queen")
+    until(page, lambda: page.get_by_label("Norm", exact=True).is_checked(), True)
+    until(page, lambda: "Closest to queen in Demo BERT" in page.locator("body").inner_text(), True)
+    until(page, lambda: "Untrained" in page.locator(".provenance").first.inner_text(), True)
+    until(page, lambda: _query(page), parse_qs(wanted))
+
+
+def _arrays(page: Page) -> dict[str, Any]:
+    """Return every number that is drawn or listed on the screen, by the key of its panel."""
+    found: dict[str, Any] = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("hfposemb-row .panel")]
+          .filter((panel) => panel.offsetWidth)
+          .map((panel) => [panel.dataset.key, {
+            drawn: [...panel.querySelectorAll(".stage")].map((stage) => (stage.data ?? []).map((trace) =>
+              ["x", "y", "z"].map((axis) => trace[axis] && JSON.stringify(Array.from(trace[axis], (one) =>
+                one?.length === undefined ? one : Array.from(one)))))),
+            listed: [...panel.querySelectorAll(".neighbour")].map((row) => row.innerText),
+            words: panel.querySelector(".names").innerText,
+          }]))"""
+    )
+    return found
+
+
+def _controls(page: Page) -> list[Any]:
+    """Return what every control on the screen holds."""
+    found: list[Any] = page.evaluate(
+        """() => [...document.querySelectorAll("input, textarea")]
+          .filter((one) => one.offsetWidth && one.type !== "file")
+          .map((one) => [one.ariaLabel || one.closest("label, fieldset, .block")?.innerText.slice(0, 60) || "",
+            /radio|checkbox/.test(one.type) ? one.checked : one.value])"""
+    )
+    return found
+
+
+LINKS = {
+    "start": {"sentence": "a queen saw the king"},
+    "positions": {
+        "dims": "2",
+        "length": "128",
+        "position": "7",
+        "waves": "1, 2",
+        "map-of-shift": "orthogonal",
+        "shifted-by": "1",
+    },
+    "tokens": {
+        "space": "3-D",
+        "colour": "Norm",
+        "word": "queen",
+        "layout": "PCA",
+        "words": "king, queen, earth",
+        "pairs": "unfolded",
+        "spread": "unfolded",
+        "odd": "unfolded",
+        "search": "regex:^.?kin",
+        "selection": "class:unused",
+        "centred": "True",
+    },
+    "words": {
+        "text": "a queen saw the king",
+        "before": "the king saw a queen",
+        "whose": "sinusoid",
+        "size": "Their own norm",
+        "amplitude": "2.5",
+        "anchors": "father,earth",
+        "place": "2",
+        "part-of-logits": "word · position",
+        "head": "1",
+    },
+}
+"""What a link to each tab may hold, all of it other than at first."""
+
+
+SOURCES = ("sample:bert", "random:300x64?seed=8")
+SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
+"""Where all that a link opens is measured, small tables are enough."""
+
+
+@pytest.mark.parametrize("tab", LINKS if FULL else ("tokens",))
+def test_a_link_opened_elsewhere_shows_the_same(
+    browser: Browser, page: Page, site: Callable[..., str], tab: str
+) -> None:
+    at = {} if tab == "start" else {"tab": [tab]}
+    page.goto(f"{site(*SMALL.get(tab, SOURCES))}?tab={tab}")
+    drawn(page)
+    plain, first = _settled(page, lambda found: True), _controls(page)
+    wanted = {name: [value] for name, value in LINKS[tab].items()} | at
+    _follow(page, urlencode({"tab": tab, **LINKS[tab]}))
+    until(page, lambda: _query(page), wanted)
+    shown = _settled(page, lambda found: found != plain)
+    assert shown != plain
+    found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
+    assert found["arrays"] == shown
+    assert found["controls"] == _controls(page) != first
+
+
+@in_full
+def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
+    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
+    drawn(page)
+    page.locator(".fold-shifts > button").click()
+    until(page, lambda: _query(page), {"tab": ["positions"], "shifts": ["unfolded"]})
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    other = context.new_page()
+    other.goto(str(page.evaluate("location.href")))
+    other.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
+    assert other.locator(".fold-tests > button.open").count() == 0
+    drawn(other)
+    other.locator(".fold-shifts > button").click()
+    until(other, lambda: _query(other), {"tab": ["positions"]})
+    other.go_back()
+    other.locator(".fold-shifts > button.open").wait_for()
+    context.close()
+
+
+def _follow(page: Page, query: str) -> None:
+    """Go to another address as Back and Forward do, without loading the page again."""
+    page.evaluate(
+        "(query) => { history.pushState(null, '', `?${query}`); dispatchEvent(new PopStateEvent('popstate')); }", query
+    )
+
+
+def _elsewhere(browser: Browser, url: str, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return what an address shows in a browser that has never been here."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(TIMEOUT)
+    try:
+        page = context.new_page()
+        page.goto(url)
+        drawn(page)
+        return {"arrays": _settled(page, enough), "controls": _controls(page)}
+    finally:
+        context.close()
+
+
+def _settled(page: Page, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """Return what is drawn, once it is enough and has not changed for a moment, or what there is after a while."""
+    found: dict[str, Any] = {}
+    for _ in range(20):
+        before, found = found, _arrays(page)
+        if found == before and enough(found):
+            break
+        page.wait_for_timeout(1500)
+        drawn(page)
+    return found
+
+
+"""Fields that the address does not name themselves, and why."""

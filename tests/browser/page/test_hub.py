@@ -1,0 +1,99 @@
+"""Hub models in the app as a person meets them: typed, read with a line of progress, stopped, absent, suggested."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+import hfposemb as hpe
+from tests.browser.waiting import drawn, open_tab, until
+from tests.conftest import in_full
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.hub import FakeHub
+
+ROWS, WIDTH = 600, 512
+
+
+@pytest.fixture
+def repo(hub: FakeHub) -> str:
+    """A GPT-2 whose position table has 1.2 MB, of an owner that no other test has: what was opened stays open."""
+    owner = f"owner-{uuid4().hex[:8]}"
+    draw = np.random.default_rng(0)
+    config = {"model_type": "gpt2", "n_positions": ROWS, "n_embd": WIDTH, "vocab_size": 900}
+    stored = {"wte.weight": (900, WIDTH), "wpe.weight": (ROWS, WIDTH)}
+    tables = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in stored.items()}
+    hub.add(f"{owner}/small-gpt", {"config.json": json.dumps(config), "model.safetensors": save(tables)}, downloads=9)
+    hub.add(f"{owner}/another-gpt", {"config.json": "{}"}, downloads=1)
+    return f"{owner}/small-gpt"
+
+
+@pytest.fixture
+def opened(page: Page, own_site: Callable[..., str]) -> Page:
+    """The app on one small built-in."""
+    page.goto(own_site("sinusoidal:64x16"))
+    drawn(page)
+    return page
+
+
+def sent(hub: FakeHub) -> int:
+    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
+
+
+def choose(page: Page, text: str) -> None:
+    """Type a source into the source bar."""
+    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
+    field.click()
+    field.press_sequentially(text, delay=10)
+    field.press("Enter")
+
+
+def test_a_model_typed_into_the_bar_is_drawn(opened: Page, hub: FakeHub, repo: str) -> None:
+    choose(opened, repo)
+    shown = opened.locator(f'.panel[data-key="shape {repo}"]:visible').first
+    shown.wait_for()
+    drawn(opened)
+    seen = shown.locator(".plot").first.evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    expected = hpe.project(hpe.extract(repo).position, dims=3).coordinates
+    assert np.array_equal(np.float32(seen), expected[:, 0])
+    foot = opened.locator(".provenance p", has_text=repo)
+    said = re.compile(r"commit [0-9a-f]{8} · read 1\.3 MB of 3\.1 MB")
+    until(opened, foot.first.inner_text, lambda text: bool(said.search(text)))
+    assert "wpe.weight 600 × 512 F32" in foot.first.inner_text()
+
+
+def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, repo: str) -> None:
+    hub.shape(rate=75_000)  # 17 s: a busy machine may take ten to draw the line and to click
+    open_tab(opened, "Positions")
+    choose(opened, repo)
+    line = opened.locator(".work:visible")
+    line.get_by_text(re.compile(r"reading small-gpt · .* of 1\.3 MB · .*/s · .* left")).first.wait_for()
+    line.get_by_role("button", name="Cancel").first.click()
+    until(opened, line.count, 0)
+    opened.get_by_role("alert").locator("visible=true").get_by_text("select it again to continue").first.wait_for()
+    before = until(opened, lambda: (sent(hub), opened.wait_for_timeout(1500), sent(hub)), lambda n: n[0] == n[2])[0]
+    assert before < 100_000 + ROWS * WIDTH * 4
+    drawn(opened)
+    assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()
+
+
+@in_full
+def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
+    open_tab(opened, "Positions")
+    field = opened.get_by_label("Models to compare (up to 4)").locator("visible=true")
+    field.click()
+    field.press_sequentially("gpt", delay=20)
+    choices = opened.get_by_role("option")
+    until(opened, choices.all_inner_texts, lambda texts: any("another-gpt" in text for text in texts))
+    assert field.input_value() == "gpt", "what is typed stays"
+    choices.filter(has_text="small-gpt").click()
+    opened.locator(f'.panel[data-key="{repo}"]:visible').first.wait_for()

@@ -1,0 +1,98 @@
+"""The page of an atlas from disk: sorted with the keyboard, filtered, plotted, and models chosen in plot and table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hfposemb.reports.atlas_page import atlas_page
+from hfposemb.surveys.survey_folder import rows_of
+from tests.atlas import ROWS
+from tests.browser.conftest import TIMEOUT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+NAMES = "() => [...document.querySelectorAll('tr[data-row]:not([hidden]) > th')].map((head) => head.innerText.trim())"
+DOTS = "#scatter .point"
+
+
+@pytest.fixture
+def atlas(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The page of the offline atlas, drawn; an error or a request fails the test."""
+    path = tmp_path / "atlas.html"
+    path.write_text(atlas_page(rows_of(str(ROWS))), encoding="utf-8")
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(TIMEOUT)
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda sent: said.append(sent.url) if sent.url.startswith("http") else None)
+    page.goto(path.as_uri())
+    page.locator(DOTS).first.wait_for(state="attached")
+    yield page
+    context.close()
+    assert said == []
+
+
+def test_the_table_is_sorted_with_the_keyboard(atlas: Page) -> None:
+    head = atlas.get_by_role("columnheader", name="mean norm", exact=True)
+    head.get_by_role("button").focus()
+    atlas.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert atlas.evaluate(NAMES)[:2] == ["counting:256x128", "sinusoidal:512x384"]
+    atlas.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert atlas.evaluate(NAMES)[0] == "sample:bert@step-0"
+    ratio = atlas.get_by_role("columnheader", name="token norm / position norm").get_by_role("button")
+    ratio.click()
+    assert atlas.evaluate(NAMES)[:3] == ["sample:bert", "sample:gpt2", "sample:minilm"]
+    assert head.get_attribute("aria-sort") == "none"
+
+
+def test_rows_are_filtered_in_table_and_plot(atlas: Page) -> None:
+    assert atlas.locator(DOTS).count() == 14
+    atlas.get_by_label("Name contains").fill("GPT2")
+    assert atlas.evaluate(NAMES) == ["sample:gpt2", "sample:gpt2@step-0", "sample:gpt2@step-500"]
+    assert "3 of 14 models" in atlas.locator("#count").inner_text()
+    atlas.wait_for_function(f"document.querySelectorAll('{DOTS}').length === 3")
+    atlas.get_by_label("Name contains").fill("")
+    atlas.locator("#filters").get_by_label("Architecture").select_option("bert")
+    assert atlas.evaluate(NAMES) == ["sample:bert", "sample:minilm"]
+    atlas.get_by_label("Figures of").select_option("token")
+    assert atlas.get_by_role("columnheader", name="effective rank").count() == 0
+    assert atlas.get_by_role("columnheader", name="token anisotropy").count() == 1
+
+
+def test_any_two_figures_are_plotted_and_models_compared(atlas: Page) -> None:
+    atlas.get_by_label("Horizontal").select_option("mean norm")
+    atlas.get_by_label("log x").check()
+    atlas.get_by_label("Vertical").select_option("token norm / position norm")
+    atlas.get_by_label("Colour").select_option("architecture")
+    atlas.wait_for_function(f"document.querySelectorAll('{DOTS}').length === 4")
+    assert "10 without a value for both" in atlas.locator("#plot-foot").inner_text()
+    assert "Mean length of the position vectors." in atlas.locator("#plot-meanings").inner_text()
+    assert atlas.locator("#legend").inner_text().split() == ["not", "known", "bert", "gpt2"]
+    atlas.locator(DOTS).first.scroll_into_view_if_needed()
+    at = atlas.locator(DOTS).first.bounding_box()
+    assert at is not None
+    atlas.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+    atlas.get_by_label("Choose sample:minilm").check()
+    command = atlas.locator("#chosen-command").inner_text()
+    assert command == "hfposemb compare sample:bert sample:minilm"
+    link = atlas.get_by_role("link", name="Open in the app").get_attribute("href")
+    assert link == "http://127.0.0.1:7860/?models=sample%3Abert&models=sample%3Aminilm&tab=compare"
+    assert atlas.locator("tr.marked").count() == 2
+    atlas.get_by_role("button", name="Clear").click()
+    assert atlas.locator("tr.marked").count() == 0
+
+
+def test_the_page_is_accessible(atlas: Page) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(atlas)
+    assert [(one["id"], one["nodes"][0]["html"][:80]) for one in found.response["violations"]] == []

@@ -1,0 +1,162 @@
+"""The Compare tab as a person uses it: chance comes by itself, words lead to Tokens, and the report opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from tests.browser.waiting import accessible_everywhere, drawn, open_tab, panel, point, until
+from tests.support.app.models import MANY, checkpoint
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Site = Callable[..., str]
+DRAWS = 20
+HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> tuple[str, str, str]:
+    """A BERT and a GPT-2 that share 60 words, some of them hostile, and a sinusoid without words."""
+    random = np.random.default_rng(5)
+    words = (*HOSTILE, *MANY[:56])
+    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    noisy = (vectors + random.normal(size=vectors.shape)).astype(np.float32)
+    first = checkpoint(tmp_path / "bert", words, vectors)
+    return first, checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True), "sinusoidal:40x16"
+
+
+@pytest.fixture
+def compare(page: Page, own_site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+    """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
+    monkeypatch.setattr("app.limits.COMPARISON_DRAWS", DRAWS)
+
+    def start(*sources: str) -> Page:
+        page.goto(own_site(*sources))
+        open_tab(page, "Compare")
+        return page
+
+    return start
+
+
+def measured(page: Page) -> None:
+    """Wait until chance has been drawn for the pairs."""
+    page.locator(".pairs .pair").first.wait_for()
+    until(page, page.locator(".work:visible").count, 0)
+
+
+def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
+    compare: Callable[..., Page], three: tuple[str, str, str]
+) -> None:
+    page = compare(*three)
+    page.get_by_role("heading", name="Biggest difference").wait_for()  # the figures are there at once
+    measured(page)
+    exact = hpe.compare(*map(hpe.extract, three), draws=DRAWS)
+    shown = page.locator(".pair").first.locator("tbody tr td strong").all_inner_texts()
+    null = exact.pairs[0].measures["CKA"]
+    assert shown[0] == f"{null.observed:.3f}".lstrip("0")
+    assert f"p {null.p:.3f}".replace("0.", ".") in page.locator(".pair").first.inner_text()
+    assert page.locator(".pair:visible").count() == 2, "the other pairs are folded"
+    # A pair without words says so, in the place where they would be.
+    page.locator(".fold-moves > button").click()
+    pair = page.get_by_role("radio", name="bert – Sinusoid")
+    pair.check(force=True)
+    moved = panel(page, "moved")
+    moved.get_by_text("has no vocabulary").wait_for()
+    page.get_by_role("radio", name="bert – gpt").check(force=True)
+    first, second = (move.label.strip() for move in exact.moves[0].most[:2])
+    moved.get_by_role("heading", name=f"“{first}” moved by").wait_for()
+    moved.locator(".list").first.locator("li button").nth(1).click()
+    moved.get_by_role("heading", name=f"“{second}” moved by").wait_for()
+    near = moved.locator(".list").nth(2).locator("li button bdi").all_inner_texts()
+    assert near == [label.strip() for label, _ in exact.moves[0].most[1].right]
+    moved.get_by_role("button", name="Open in Tokens").click()
+    panel(page, "neighbours").get_by_text(f"“{second}”").or_(
+        panel(page, "neighbours").get_by_role("heading", name=second)
+    ).first.wait_for()
+    assert page.get_by_role("tab", name="Tokens").get_attribute("aria-selected") == "true"
+
+
+def test_the_report_is_downloaded_and_opens_from_disk(
+    compare: Callable[..., Page], three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    page = compare(*three)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download report").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+    assert download.value.suggested_filename == "hfposemb-report.html"
+    asked: list[str] = []
+    report = page.context.new_page()
+    report.on("request", lambda request: asked.append(request.url))
+    said: list[str] = []
+    report.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    report.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    report.on("pageerror", lambda error: said.append(str(error)))
+    report.goto(saved.as_uri())
+    drawn(report)
+    # Hovering a position of one matrix marks it in the other sources' plots.
+    matrix = panel(report, "positions-0").locator(".plot").nth(1)
+    matrix.scroll_into_view_if_needed()
+    x, y = point(
+        report,
+        matrix,
+        """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
+          return [xaxis._offset + xaxis.d2p(20), yaxis._offset + yaxis.d2p(20)]; }""",
+    )
+    report.mouse.move(x - 2, y)
+    report.mouse.move(x, y)
+    panel(report, "positions-2").locator('[data-index="20"]').first.wait_for(state="attached")
+    assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
+    assert report.evaluate("document.querySelectorAll('main img, main iframe').length") == 0
+    assert said == []
+    assert report.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    report.close()
+
+
+def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
+    compare: Callable[..., Page], three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    stored = hpe.extract("sample:minilm").token
+    steps = np.abs(stored.vectors).max(axis=1, keepdims=True) / 127
+    full = stored.vectors + steps * (np.random.default_rng(0).random(stored.shape) - 0.5)
+    original = checkpoint(tmp_path / "original", stored.labels.texts, full.astype(np.float32))
+    page = compare(original, "sample:minilm")
+    fold = page.locator(".fold-quantisation")
+    fold.get_by_text("what did it do to the tokens?").wait_for()
+    assert not panel(page, "quantisation").count(), "nothing is computed before the fold is opened"
+    fold.locator("> button").click()
+    shown = panel(page, "quantisation")
+    shown.get_by_role("heading", name="Quantisation changes a token by").wait_for()
+    shown.locator(".plot").scroll_into_view_if_needed()
+    drawn(page)
+    exact = hpe.compare_quantised(hpe.extract(original), hpe.extract("sample:minilm"), count=10, draws=19)
+    words = [move.label.strip() for move in exact.worst]
+    assert shown.locator(".list").first.locator("li button bdi").all_inner_texts() == words
+    assert "quantisation=unfolded" in page.url
+    page.get_by_label("Theme").select_option("dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    drawn(page)
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), expected=True)
+    shown.locator(".list").first.locator("li button").first.click()
+    panel(page, "neighbours").wait_for()
+    page.goto(page.url.partition("?")[0])
+    # Other sources have no such fold.
+    other = compare(*three[:2])
+    measured(other)
+    assert not other.locator(".fold-quantisation:visible").count()
+
+
+def test_tab_is_accessible_in_both_modes_and_on_a_phone(
+    compare: Callable[..., Page], three: tuple[str, str, str]
+) -> None:
+    page = compare(*three)
+    measured(page)
+    accessible_everywhere(page)

@@ -1,0 +1,126 @@
+"""The lessons as somebody plays them: a link, a prediction, what is measured, and on to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import hfposemb as hpe
+from app.lessons.card import CHOOSE, link
+from app.lessons.lessons import LESSONS
+from app.session.source_names import short_names
+from tests.browser.waiting import accessible_everywhere, drawn, no_sideways_page, still, until
+from tests.conftest import in_full
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+TABS = {"start": "Start", "tokens": "Tokens", "words": "Words + positions", "positions": "Positions"}
+
+
+def start(page: Page, site: Callable[..., str], query: str = "") -> Locator:
+    """Open the app with an address; return the card of the lesson."""
+    page.goto(site() + query)
+    drawn(page)
+    return page.locator(".lesson")
+
+
+def query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+
+
+def play(page: Page, card: Locator, number: int, guess: int) -> str:
+    """Choose one of the predictions, reveal, and return what is said."""
+    lesson = LESSONS[number - 1]
+    card.get_by_role("heading", name=lesson.title).wait_for()
+    card.get_by_text(f"Lesson {number} of 12").wait_for()
+    card.get_by_role("radio", name=lesson.choices[guess]).check()
+    card.get_by_role("button", name="Reveal").click()
+    result = card.get_by_role("status")
+    result.get_by_text("Try it:").wait_for()
+    return result.inner_text()
+
+
+def test_lessons_of_four_tabs_are_played_one_after_another(page: Page, site: Callable[..., str]) -> None:
+    """What is said of all lessons is in tests/app/start/test_lessons.py."""
+    card = start(page, site, link(1))
+    played = list(enumerate(LESSONS[:4], start=1))
+    assert [lesson.tab for _, lesson in played] == ["start", "tokens", "words", "positions"]
+    for number, lesson in played:
+        card.get_by_role("heading", name=lesson.title).wait_for()
+        until(page, lambda: page.get_by_role("tab", selected=True).first.inner_text(), TABS[lesson.tab])
+        card.get_by_role("button", name="Reveal").click()
+        card.get_by_text(CHOOSE).wait_for()
+        _is_played(page, card, number)
+        card.get_by_role("link", name=f"Next: {LESSONS[number].title}").click()
+
+
+def _is_played(page: Page, card: Locator, number: int) -> None:
+    lesson = LESSONS[number - 1]
+    values = [lesson.measure(hpe.extract(source)) for source in lesson.models]
+    right = lesson.right(values[0])
+    said = play(page, card, number, right)
+    assert f"Correct: {lesson.choices[right]}." in said
+    for name, value in zip(short_names(lesson.models), values, strict=True):
+        assert lesson.measured(name, value) in said
+    assert lesson.exercise in said
+    still(page)  # the tab that the lesson is about is drawn, with what it says
+    until(page, lambda: query(page)["lesson"], [str(number)])
+
+
+def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site)
+    assert card.count() == 0 or not card.is_visible()
+    page.get_by_text("Twelve short lessons").click()
+    page.get_by_role("link", name=LESSONS[6].title).click()
+    wrong = (LESSONS[6].right(0.84) + 1) % len(LESSONS[6].choices)
+    said = play(page, card, 7, wrong)
+    assert f"Not quite. Measured: {LESSONS[6].choices[2]}." in said
+    assert "Untrained: distance alone explains 1\u00a0%" in said
+    assert page.evaluate("document.activeElement.closest('.lesson') !== null")
+
+    card.get_by_role("link", name="Next: The sum can keep").click()
+    said = play(page, card, 8, 2)
+    until(page, lambda: page.get_by_role("tab", selected=True).first.inner_text(), "Words + positions")
+    assert not any(page.get_by_role("radio", name=choice).count() for choice in LESSONS[6].choices)
+
+    card.get_by_role("link", name="Close").click()
+    card.wait_for(state="hidden")
+    until(page, lambda: query(page).get("lesson"), None)
+    assert query(page)["tab"] == ["words"]
+    page.go_back()
+    card.get_by_role("heading", name=LESSONS[7].title).wait_for()
+
+    page.goto(page.url.partition("?")[0])
+    page.get_by_text("2 of 12 done").wait_for()
+    page.get_by_text("Twelve short lessons").click()
+    done = [item.inner_text() for item in page.locator(".lessons li.done").all()]
+    assert done == [f"{LESSONS[place].title}, done" for place in (6, 7)]
+    assert page.locator(".lessons [aria-current]").inner_text() == LESSONS[0].title
+
+
+@in_full
+def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    card = start(page, site, link(1))
+    until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)
+    card.get_by_role("radio").first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    until(page, card.get_by_role("radio").first.is_checked, True)
+    for _ in range(3):  # each choice is a stop of its own
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent").strip() == "Reveal"
+    page.keyboard.press("Enter")
+    card.get_by_text("Try it:").wait_for()
+    accessible_everywhere(page)
+
+
+@in_full
+def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
+    start(page, site)
+    page.get_by_text("Twelve short lessons").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=LESSONS[0].title).wait_for()
+    no_sideways_page(page)
+    accessible_everywhere(page)

@@ -1,0 +1,294 @@
+"""The tab Positions in a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from hfposemb.checks.rope_report import rope_report
+from hfposemb.numbers import number
+from tests.browser import waiting
+from tests.browser.waiting import accessible_everywhere, drawn, until
+from tests.conftest import in_full
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+    from tests.conftest import Build
+
+SMALL = ("sinusoidal:64x16", "random:48x12")
+
+
+def built_in(source: str) -> hpe.EmbeddingTable:
+    found = hpe.extract(source).position.table
+    assert found is not None
+    return found
+
+
+def open_tab(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
+    waiting.open_tab(page, "Positions")
+
+
+def panel_of(page: Page, source: str, row: int = 0) -> Locator:
+    """The panel of a source in the row of clouds, or the one in the row of tables."""
+    return page.locator(f'.panel[data-key="{source}"]:visible').nth(row)
+
+
+def plot_of(page: Page, source: str, place: int = 0, row: int = 0) -> Locator:
+    return panel_of(page, source, row).locator(".plot").nth(place)
+
+
+def column(plot: Locator, index: int) -> float:
+    """Where a heatmap has a column, in pixels of its box."""
+    found: float = plot.evaluate(
+        """(node, index) => { const { xaxis } = node.querySelector('.stage')._fullLayout;
+        return xaxis._offset + xaxis.d2p(index); }""",
+        index,
+    )
+    return found
+
+
+def marked(page: Page, source: str, place: int) -> list[str]:
+    found: list[str] = plot_of(page, source, place).evaluate(
+        "(node) => [...new Set([...node.querySelectorAll('.overlay [data-index]')].map((one) => one.dataset.index))]"
+    )
+    return found
+
+
+def wait_for_mark(page: Page, index: int, sources: tuple[str, ...] = SMALL) -> None:
+    places = [(source, place) for source in sources for place in (0, 1)]
+    until(page, lambda: [marked(page, *place) for place in places], [[str(index)]] * len(places))
+
+
+def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
+    for source in SMALL:
+        projection = hpe.project(built_in(source), dims=3)
+        for dimension, axis in enumerate("xyz"):
+            seen = plot_of(page, source).evaluate(
+                "(node, axis) => Array.from(node.querySelector('.stage').data[0][axis])", axis
+            )
+            assert np.array_equal(np.float32(seen), projection.coordinates[:, dimension])
+        z = plot_of(page, source, 1).evaluate(
+            "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
+        )
+        assert np.abs(np.asarray(z) - hpe.similarity(built_in(source))).max() < 1e-4
+        ratio = projection.explained_variance_ratio
+        assert ratio is not None
+        assert f"axes show {100 * sum(ratio):.0f}\u00a0% of the variation" in panel_of(page, source).inner_text()
+        assert "of each point’s neighbours" in panel_of(page, source).inner_text()
+
+    heatmap = plot_of(page, SMALL[0], 1)
+    heatmap.hover(position={"x": column(heatmap, 30), "y": 60})
+    wait_for_mark(page, 30)
+
+    cloud = plot_of(page, SMALL[1])
+    wrong = hpe.project(built_in(SMALL[1]), dims=3).trust
+    assert wrong is not None
+    symbols = cloud.evaluate("(node) => node.querySelector('.stage').data[0].marker.symbol")
+    assert [place for place, symbol in enumerate(symbols) if symbol == "circle-open"] == wrong.points[
+        wrong.wrong
+    ].tolist()
+
+    page.mouse.down()
+    page.mouse.up()
+    for source in SMALL:
+        rows = hpe.neighbours(built_in(source), 30, k=3).rows
+        panel_of(page, source).get_by_text(f"Position 30 is closest to {rows[0]} (").wait_for()
+        text = panel_of(page, source).inner_text()
+        assert all(f"{row} (" in text for row in rows)
+    drawn(page)
+    page.mouse.move(2, 2)
+    wait_for_mark(page, 30)
+
+    calls: list[str] = []
+    page.on("request", lambda asked: calls.append(asked.url))
+    slider = page.locator("input[type=range]:visible")
+    until(page, slider.input_value, "30")
+    assert slider.get_attribute("max") == "63"
+    slider.focus()
+    slider.fill("12")
+    wait_for_mark(page, 12)
+    assert not calls, "dragging asks nobody"
+    slider.dispatch_event("pointerup")
+    for source in SMALL:
+        panel_of(page, source).get_by_text("Position 12 is closest to").wait_for()
+
+
+def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
+    page.get_by_text("2-D", exact=True).locator("visible=true").click()
+    page.wait_for_function("() => !document.querySelector('[data-key=\"sinusoidal:64x16\"] .stage').data[0].z")
+    page.get_by_text("32", exact=True).locator("visible=true").first.click()
+    panel_of(page, SMALL[0]).get_by_text("32 of 64 computed positions").wait_for()
+    drawn(page)
+    dots = "(node) => node.querySelector('.stage').data.at(-1).x.length"
+    assert plot_of(page, SMALL[0]).evaluate(dots) == 32
+    page.locator(".fold-dimensions > button").click()
+    field = page.get_by_label("Dimensions drawn as waves")
+    field.fill("1, 3, 99")
+    field.press("Enter")
+    panel_of(page, SMALL[0], 1).get_by_text("no dimension 99").wait_for()
+    drawn(page)
+    lines = plot_of(page, SMALL[0], 1, row=1).evaluate("(node) => node.querySelector('.stage').data.map((t) => t.name)")
+    assert lines == ["dimension 1", "dimension 3"]
+    field.fill("<b>")
+    field.press("Enter")
+    page.get_by_text("Enter 1 to 6 dimensions").wait_for()
+
+
+def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., str], page: Page) -> None:
+    open_tab(page, own_site, *SMALL)
+    assert page.locator(".panel[data-key=planes]").count() == 0
+    page.get_by_role("button", name="Is a shift of the position a rotation?").click()
+    planes = page.locator(".panel[data-key=planes]")
+    planes.get_by_role("heading", name="in a shift by 4 positions").wait_for()
+    page.get_by_role("radio", name="16").check(force=True)
+    planes.get_by_role("heading", name="in a shift by 16 positions").wait_for()
+    page.get_by_role("radio", name="Rotation").check(force=True)
+    page.get_by_role("heading", name="Of a shift by one position, a rotation explains").wait_for()
+
+    page.get_by_role("button", name="what makes a good position encoding?").click()
+    page.get_by_text("Not measured yet").wait_for()
+    run = page.get_by_role("button", name="Run the probes")
+    run.click()
+    page.get_by_role("button", name="Cancel").locator("visible=true").click()
+    page.get_by_role("button", name="Cancel").locator("visible=true").wait_for(state="hidden")
+    run.click()
+    # The child steps back behind everybody else: minutes on a busy machine.
+    page.get_by_role("heading", name="Decoded from 32 components, a position has").wait_for(timeout=600_000)
+    cells = page.locator(".probes tbody td").all_inner_texts()
+    assert len(cells) == 8
+    assert cells[0].startswith(".0 ± .0"), "the sinusoid's positions are read exactly"
+    assert all("noise" in cell for cell in cells)
+    accessible_everywhere(page)
+
+
+def write(folder: Path, tensors: dict[str, np.ndarray], config: dict[str, Any] | None = None) -> str:
+    folder.mkdir()
+    save_file(tensors, folder / "model.safetensors")
+    if config:
+        (folder / "config.json").write_text(json.dumps(config))
+    return str(folder)
+
+
+def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
+    """Rotary positions, words only, holes in a table, and what cannot be read: each says so in its place."""
+    build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
+    rng = np.random.default_rng(0)
+    words = write(tmp_path / "words", {"embeddings.word_embeddings.weight": rng.normal(size=(30, 8)).astype("f4")})
+    holes = rng.normal(size=(24, 8)).astype("f4")
+    holes[3], holes[5, 0] = np.nan, np.inf
+    holed = write(tmp_path / "holes", {"wpe.weight": holes})
+    sources = (str(tmp_path / "llama"), words, holed, "sinusoidal:0x0")
+    open_tab(page, site, *sources)
+
+    llama = panel_of(page, sources[0])
+    assert "20 rotary positions" in llama.inner_text()
+    assert "expected rotary kernel of every pair of positions" in llama.inner_text()
+    encoding = hpe.extract(sources[0]).position
+    z = plot_of(page, sources[0], 1).evaluate(
+        "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
+    )
+    assert np.abs(np.asarray(z) - encoding.matrix(20)).max() < 1e-4
+    assert "No positions to draw" in panel_of(page, words).inner_text()
+    assert "2 rows with NaN or Inf left out" in panel_of(page, holed).inner_text()
+    error = panel_of(page, sources[3])
+    assert "error" in (error.get_attribute("class") or "")
+
+    # No curve of another unit among the cosines.
+    names = page.locator(".panel[data-key=distance] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
+    assert names == ["holes"]
+    names = page.locator(".panel[data-key=kernel] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
+    assert names == ["llama"]
+
+
+@in_full
+def test_patches_are_tiles_and_a_click_shows_one_large(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
+    config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
+    torch.nn.init.normal_(model.embeddings.position_embeddings)
+    model.save_pretrained(tmp_path / "vit")
+    source = str(tmp_path / "vit")
+    open_tab(page, site, source)
+    cosines = hpe.extract(source).position.matrix()[1:, 1:].reshape(4, 6, 4, 6)
+    tiles, large = (page.locator(f'.panel[data-key="{source} {key}"]') for key in ("tiles", "map"))
+    assert "Rows explain" in tiles.inner_text()
+    assert "4 × 6 patches" in tiles.inner_text()
+    numbers = "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
+    z = np.array(tiles.locator(".plot").evaluate(numbers), np.float64)
+    for row, column in ((0, 0), (2, 4), (3, 5)):
+        tile = z[5 * row : 5 * row + 4, 7 * column : 7 * column + 6]
+        assert np.abs(tile - cosines[row, column]).max() < 1e-5
+
+    def drawn_large() -> list[list[float]]:
+        found: list[list[float]] = large.locator(".plot").evaluate(numbers)
+        return found
+
+    def shows(row: int, column: int) -> None:
+        until(page, drawn_large, lambda z: bool(np.abs(np.asarray(z) - cosines[row, column]).max() < 1e-5))
+
+    shows(2, 3)
+    plot = tiles.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    x, y = waiting.point(
+        page,
+        plot,
+        """(stage) => { const { xaxis, yaxis } = stage._fullLayout, { x, y } = stage.data[0];
+        return [xaxis._offset + xaxis.d2p(x[7 * 5 + 2]), yaxis._offset + yaxis.d2p(y[5 * 1 + 2])]; }""",
+    )
+    page.mouse.move(x + 2, y + 2)
+    plot.get_by_text("row 1, column 5 and row 2, column 2").wait_for()
+    page.mouse.down()
+    page.mouse.up()
+    shows(1, 5)
+    assert "row\u00a01, column\u00a05" in large.inner_text()
+    waiting.accessible(page)
+
+
+def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
+    one = write(tmp_path / "one", {"wpe.weight": np.ones((1, 8), "f4")})
+    zero = write(tmp_path / "zero", {"wpe.weight": np.zeros((20, 8), "f4")})
+    thin = write(tmp_path / "thin", {"wpe.weight": np.arange(20, dtype="f4")[:, None]})
+    open_tab(page, site, one, zero, thin)
+    assert "found 1 in 1" in panel_of(page, one).inner_text()
+    assert "All positions are zero or not finite" in panel_of(page, zero).inner_text()
+    assert "one dimension" in panel_of(page, thin).inner_text()
+
+
+def test_scalings_of_rotary_positions_are_drawn_by_a_link(own_site: Callable[..., str], page: Page) -> None:
+    """The fold Waves has a kernel for each length and the base, none clipped, in both themes and on a phone."""
+    page.goto(f"{own_site('rotary:256x32')}?tab=positions&dimensions=unfolded")
+    panels = page.locator('.panel[data-key^="rope "]:visible')
+    until(page, panels.count, 5)
+    drawn(page)
+    report = rope_report(hpe.extract("rotary:256x32"))
+    for place, multiple in enumerate((1, 2, 4, 8)):
+        plot = panels.nth(place).locator(".plot").first
+        names = set(plot.evaluate("(node) => node.querySelector('.stage').data.map((one) => one.name)"))
+        assert {one.scaling for one in report.effects if one.multiple == multiple} <= names
+    base = panels.nth(4)
+    said = base.inner_text()
+    assert report.base is not None
+    assert number(report.base.lowest, digits=2) in said
+    assert "LongRoPE is not compared" in said
+    box, message = base.bounding_box(), base.locator(".message").bounding_box()
+    assert box is not None
+    assert message is not None
+    assert box["height"] < 320, "numbers and a line need no more"
+    assert message["x"] + message["width"] <= box["x"] + box["width"]
+    accessible_everywhere(page)
+
+
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page) -> None:
+    open_tab(page, site, *SMALL)
+    accessible_everywhere(page)

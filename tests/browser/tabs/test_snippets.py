@@ -1,0 +1,121 @@
+"""The fold with what reproduces a view: opened by keyboard, copied as it is, and of one width with its panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import nbformat
+
+from app.components.plot import Panel
+from app.session.shown_positions import View
+from tests.browser.waiting import accessible, drawn, no_sideways_page, open_tab, still, until
+from tests.conftest import in_full
+from tests.support.app.sessions import open_session
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
+
+SMALL = ("sinusoidal:44x16", "random:44x16")
+
+
+def _panel(source: str) -> Panel:
+    """Return the panel that the page draws of a source."""
+    from app.findings.positions.position_clouds import source_panel
+
+    session = open_session(*SMALL)
+    opened = session.open(SMALL)
+    return source_panel(opened[SMALL.index(source)], View(marked=43), session)
+
+
+def _copied(page: Page, fold: Locator, name: str) -> str:
+    page.evaluate("navigator.clipboard.writeText('')")
+    button = fold.get_by_role("button", name=f"Copy {name}")
+    button.click()
+    until(page, button.inner_text, "Copied")
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(site(*SMALL))
+    open_tab(page, "Positions")
+    still(page)
+    panel = page.locator(f'section.panel[data-key="{SMALL[0]}"]').first
+    button, fold = panel.get_by_role("button", name="Python", exact=True), panel.locator(".recipe")
+    assert button.get_attribute("aria-expanded") == "false"
+    heights = "() => [...document.querySelectorAll('section.panel')].map((panel) => panel.offsetHeight)"
+    before = page.evaluate(heights)
+    assert not fold.is_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    until(page, fold.is_visible, True)
+    assert button.get_attribute("aria-expanded") == "true"
+    assert page.evaluate(heights) == before, "nothing on the page moves"
+    drawer = panel.get_by_role("dialog", name="Python")
+    assert button.get_attribute("aria-controls") == drawer.get_attribute("id")
+    assert drawer.evaluate("(node) => node.contains(document.activeElement)")
+    recipe = _panel(SMALL[0]).recipe
+    assert recipe is not None
+    assert fold.locator("pre").first.text_content() == recipe.python
+    assert _copied(page, fold, "Python") == recipe.python
+    assert _copied(page, fold, "Command line") == recipe.command
+    cite = _copied(page, fold, "Cite")
+    assert cite == recipe.citation(f"Sinusoid: {_panel(SMALL[0]).title}"), "no address of this machine"
+    with page.expect_download() as saved:
+        fold.get_by_role("button", name="Notebook").click()
+    notebook = nbformat.read(saved.value.path(), as_version=4)
+    nbformat.validate(notebook)
+    assert [cell.source for cell in notebook.cells][1:] == [
+        "%pip install -q 'hfposemb[umap,plot,probes]'",
+        recipe.python.rstrip(),
+    ]
+    assert saved.value.suggested_filename.endswith(".ipynb")
+    # It stays open while the panel is drawn anew, with what is shown then.
+    page.get_by_text("2-D", exact=True).locator("visible=true").click()
+    until(page, lambda: "dims=2" in (fold.locator("pre").first.text_content() or ""), True)
+    still(page)
+    accessible(page)
+    page.get_by_label("Theme").select_option("dark")
+    accessible(page)
+    no_sideways_page(page)
+    code = fold.locator("pre").first
+    assert code.evaluate("(node) => node.scrollWidth > node.clientWidth"), "a long line scrolls inside"
+    accessible(page)
+    code.focus()
+    page.keyboard.press("Escape")
+    until(page, fold.is_visible, False)
+    assert button.evaluate("(node) => node === document.activeElement")
+
+
+@in_full
+def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: Callable[..., str]) -> None:
+    url = site(*SMALL)
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        page.goto(url.replace("127.0.0.1", "me.localhost") + "?kind=Untrained")  # which a browser finds here, too
+        drawn(page)
+        panel = page.locator('section.panel[data-key="picture"]')
+        until(page, lambda: page.get_by_role("radio", name="Untrained").is_checked(), True)
+        panel.get_by_role("button", name="Python", exact=True).click()
+        cite = panel.locator(".recipe pre").last.text_content() or ""
+        assert f"  url = {{{page.evaluate('location.href')}}}\n}}" in cite
+        assert "kind=Untrained" in cite
+    finally:
+        context.close()
+
+
+@in_full
+def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..., str]) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto(site(*SMALL))
+    drawn(page)
+    panel = page.locator('section.panel[data-key="input"], section.panel[data-key="picture"]').last
+    panel.get_by_role("button", name="Python", exact=True).click()
+    button = panel.get_by_role("button", name="Copy Python")
+    button.click()
+    until(page, button.inner_text, "Selected")
+    assert (
+        page.evaluate("getSelection().toString()").strip() == (panel.locator("pre").first.text_content() or "").strip()
+    )

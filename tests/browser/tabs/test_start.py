@@ -1,0 +1,135 @@
+"""The tab Start in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from tests.browser.waiting import accessible_everywhere, drawn, shifts, until
+from tests.checks.planted import EMBED, llama, set_rows
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"> the \u202e the $\\alpha$"
+
+
+def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
+    page.goto(site(*sources))
+    drawn(page)
+
+
+@pytest.fixture
+def tiny(build: Callable[..., object], tmp_path: Path) -> str:
+    """A BERT with 20 learned positions and a tokenizer of letters and a few words."""
+    build("bert").save_pretrained(tmp_path)  # type: ignore[attr-defined]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "king", "saw", "queen", "img", "src"]
+    letters = list("<>=()\"'$\\abcdefghijklmnopqrstuvwxyz")
+    (tmp_path / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
+    return str(tmp_path)
+
+
+def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
+    moved = shifts(page)
+    open_start(page, site, tiny, "sinusoidal:64x16")
+    assert moved() < 0.1, "what is drawn later has its place from the start"
+    sentence = page.locator(".panel[data-key=input]")
+    assert sentence.count() == 0, "what is folded is not computed"
+    page.get_by_role("link", name="What enters the first layer?").click()
+    sentence.wait_for()
+    drawn(page)
+    until(
+        page,
+        lambda: page.locator(".fold-sentence-input").evaluate("(fold) => fold.getBoundingClientRect().top"),
+        near_top,
+    )
+    assert "Both “the” have the same token vector (cosine 1.00)" in sentence.inner_text()
+
+    # What somebody writes stays text.
+    page.get_by_label("Your sentence").fill(HOSTILE)
+    sentence.get_by_text("has 29 pieces").wait_for()
+    drawn(page)
+    page.get_by_label("Your sentence").fill("the <b>the")
+    sentence.get_by_text("At positions 1 and 5 their inputs differ").wait_for()
+    drawn(page)
+    assert page.title() != "owned"
+    assert sentence.locator("img").count() == 0
+    page.get_by_label("Your sentence").fill("king king")
+    sentence.get_by_text("“king”").wait_for()
+
+    drawn(page)
+    shapes = page.locator("section.panel[data-key^='shape ']")
+    points = "(node) => node.querySelector('.stage').data[0].x.length"
+    assert [shapes.nth(place).locator(".plot").evaluate(points) for place in (0, 1)] == [20, 64]
+    expected = hpe.project(hpe.extract("sinusoidal:64x16").position, dims=3).coordinates
+    seen = shapes.nth(1).locator(".plot").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    assert np.array_equal(np.float32(seen), expected[:, 0])
+
+    page.get_by_role("link", name="Why both sine and cosine?").click()
+    page.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
+    assert page.get_by_role("tab", name="Positions", exact=True).get_attribute("aria-selected") == "true"
+    until(page, lambda: page.locator(".fold-shifts").evaluate("(fold) => fold.getBoundingClientRect().top"), near_top)
+    page.go_back()
+    until(page, lambda: page.get_by_role("tab", name="Start").get_attribute("aria-selected"), "true")
+
+
+def near_top(top: float) -> bool:
+    return -40 < top < 450
+
+
+def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
+    field = page.get_by_label("Models to compare (up to 4)")
+    assert field.get_attribute("placeholder") == "+ Add model"
+    field.fill("<img src=x onerror=alert(1)>")
+    field.press("Enter")
+    page.locator("[role=alert]:visible").get_by_text("is not a source").wait_for()
+    page.get_by_text("3 of 4").wait_for()
+    field.fill("random:32x8")
+    field.press("Enter")
+    page.locator('.panel[data-key="shape random:32x8"]').wait_for()
+    drawn(page)
+    assert page.get_by_text("4 of 4").count() == 1
+
+    # A source keeps its colour when another one goes, and the free place is the next one's.
+    colours = "(chips) => chips.map((chip) => getComputedStyle(chip, '::before').backgroundColor)"
+    before = page.locator(".sources .token").evaluate_all(colours)
+    assert len(set(before)) == 4
+    page.locator(".sources .token-remove").nth(1).click()
+    until(page, lambda: page.locator(".sources .token").evaluate_all(colours), [before[0], *before[2:]])
+    field.fill("sinusoidal:40x8")
+    field.press("Enter")
+    until(page, lambda: page.locator(".sources .token").evaluate_all(colours), before)
+
+
+def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
+    open_start(page, site, tiny, "sinusoidal:64x16")
+    accessible_everywhere(page)
+
+
+def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], page: Page, tmp_path: Path) -> None:
+    """The fold that the address opens shows each finding with its reason and its fix, in both themes and on a phone."""
+    folder = llama(tmp_path)
+    set_rows(EMBED, 92, 0)(folder)
+    page.goto(f"{own_site(str(folder), 'sinusoidal:64x16')}?check=unfolded")
+    fold = page.locator(".fold-check")
+    fold.get_by_text("Fix for model.safetensors").wait_for()
+    drawn(page)
+    found = hpe.check(folder)["reserved-row-in-use"]
+    shown = fold.inner_text()
+    assert "Is anything wrong with these files? 1 wrong in" in shown
+    assert found.message in shown
+    assert found.why in shown
+    assert found.fix in shown
+    assert "is computed and has no files." in shown
+    # A long path in the Python code scrolls in its own box; nothing else may be wider than its place.
+    clipped = """(fold) => [...fold.querySelectorAll('pre, section, p')]
+        .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX !== 'auto')
+        .map((one) => one.innerText)"""
+    assert fold.evaluate(clipped) == []
+    accessible_everywhere(page)

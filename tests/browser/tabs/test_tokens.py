@@ -1,0 +1,274 @@
+"""The Tokens tab as a person uses it: each token a dot, a click walks on, UMAP can be stopped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from tests.browser.waiting import accessible_everywhere, drawn, panel, point, still, until
+from tests.conftest import in_full
+from tests.support.app.models import MANY, WORDS, checkpoint, untied
+from tests.support.processes.waiting import workers
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Site = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A BERT and a GPT-2 of 3,138 words, with vectors alike but for some noise."""
+    random = np.random.default_rng(3)
+    words = (*WORDS, *MANY)
+    vectors = random.normal(size=(len(words), 24)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    noisy = (vectors + 0.2 * random.normal(size=vectors.shape)).astype(np.float32)
+    folder = tmp_path_factory.mktemp("pair")
+    return checkpoint(folder / "bert", words, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
+
+
+@pytest.fixture
+def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
+    """Open the Tokens tab on some sources, with PCA unless told otherwise, and wait until it is drawn."""
+
+    def start(*sources: str, own: bool = True, query: str = "layout=PCA") -> Page:
+        page.goto(f"{(own_site if own else site)(*sources)}?tab=tokens&{query}")
+        until(page, lambda: page.get_by_role("tab", name="Tokens").get_attribute("aria-selected"), "true")
+        drawn(page)
+        return page
+
+    return start
+
+
+def listed(page: Page) -> list[list[tuple[str, str]]]:
+    """Return what the lists of neighbours say: words and numbers."""
+    return [
+        [(row.locator("bdi").inner_text(), row.locator(".value").inner_text()) for row in column.locator("li").all()]
+        for column in panel(page, "neighbours").locator(".list").all()
+    ]
+
+
+def exact(source: str, word: str, *, centred: bool = False) -> list[tuple[str, str]]:
+    """Return what a list must say."""
+    near = hpe.neighbours(hpe.extract(source).token, word, k=12, centred=centred)
+    numbers = [f"{abs(value):.3f}".lstrip("0") for value in near.values]
+    return list(zip([label.strip() for label in near.labels], numbers, strict=True))
+
+
+def pointed_out(page: Page) -> list[str]:
+    """Return the names on the map."""
+    names: list[str] = (
+        panel(page, "map")
+        .locator(".stage")
+        .evaluate("(node) => (node.layout?.annotations ?? []).map((note) => note.text)")
+    )
+    return names
+
+
+def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair, own=False)
+    points = page.evaluate(
+        """() => document.querySelector('section[data-key=map] .js-plotly-plot')._fullData
+           .filter((trace) => trace.xaxis === 'x' && trace.hoverinfo !== 'skip')
+           .reduce((sum, trace) => sum + trace.x.length, 0)"""
+    )
+    assert points == len(WORDS) + len(MANY)
+    assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
+    row = panel(page, "neighbours").locator(".list").nth(1).locator("li button").nth(2)
+    word = row.locator("bdi").inner_text()
+    row.click()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(word)} ")).wait_for()
+    assert listed(page) == [exact(pair[0], word), exact(pair[1], word)]
+    # A dot of the map is a token too.
+    until(page, lambda: pointed_out(page), lambda names: f"<b>{word}</b>" in names)
+    far = """(stage) => {
+      const { xaxis, yaxis } = stage._fullLayout, { x, y } = stage._fullData[0];
+      const far = [...x].map((value, at) => [value, at]).sort((a, b) => b[0] - a[0])[0][1];
+      return [xaxis._offset + xaxis.d2p(x[far]), yaxis._offset + yaxis.d2p(y[far])]; }"""
+    x, y = point(page, panel(page, "map").locator(".plot"), far)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+    tip = panel(page, "map").locator(".tip strong")
+    tip.wait_for()
+    named = tip.inner_text()
+    page.mouse.click(x, y)
+    panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(named)} ")).wait_for()
+    assert listed(page)[0] == exact(pair[0], named)
+
+
+def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair, own=False)
+    page.get_by_role("radio", name="Trust").check(force=True)
+    plan = panel(page, "map")
+    plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ are misplaced")).wait_for()
+    assert re.search(r"(\d+|None) of king’s 10 nearest neighbours (is|are) close", plan.inner_text())
+    measured = "(stage) => stage._fullData.findIndex((trace) => trace.marker.color.length > 1000)"
+    stage = plan.locator(".stage")
+    until(page, lambda: stage.evaluate(f"(stage) => stage._fullData[({measured})(stage)]?.x.length"), 2_000)
+    far = f"""(stage) => {{
+      const trace = stage._fullData[({measured})(stage)], {{ xaxis, yaxis }} = stage._fullLayout;
+      const at = trace.x.reduce((best, x, place) => (x > trace.x[best] ? place : best), 0);
+      return [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])]; }}"""
+    x, y = point(page, plan.locator(".plot"), far)
+    page.mouse.move(x - 1, y)
+    page.mouse.move(x, y)
+    plan.locator(".tip").get_by_text("of its 10 nearest are near it here").wait_for()
+    page.locator(".fold-pairs > button").click()
+    page.get_by_label("Compare words").fill(", ".join(MANY[:14]))  # at once, as pasted
+    page.get_by_text(f"2 more were left out: {MANY[12]}, {MANY[13]}.").wait_for()
+
+
+def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair, own=False)
+    field = page.get_by_label("Word, part of a word")
+    field.fill("")
+    field.press_sequentially("quee", delay=40)
+    found = panel(page, "matches")
+    found.get_by_role("heading", name="1 of bert and 1 of gpt contain quee").wait_for()
+    found.locator("li button").first.click()
+    panel(page, "neighbours").get_by_role("heading", name=re.compile("neighbours of queen ")).wait_for()
+    panel(page, "matches").wait_for(state="hidden")
+    field.fill("nosuchword")
+    field.press("Enter")
+    panel(page, "neighbours").get_by_role("heading", name="None of the sources has a token “nosuchword”").wait_for()
+
+
+def selected(page: Page) -> int:
+    """Return how many dots of the map stand out."""
+    return int(
+        page.evaluate(
+            """() => { const [first, ...rest] = (document.querySelector('section[data-key=map] .stage')?.data ?? [])
+              .filter((trace) => (trace.xaxis ?? 'x') === 'x').filter((trace) => trace.marker?.opacity === 1
+                && trace.showlegend === false);
+              return [first, ...rest].reduce((sum, trace) => sum + (trace?.x.length ?? 0), 0); }"""
+        )
+    )
+
+
+def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callable[..., Page]) -> None:
+    """The question of Start: whether king and queen are close."""
+    page = tokens("sample:minilm", query="word=king")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    still(page)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 1400
+    assert page.get_by_role("radio", name="UMAP").is_checked()
+    assert "layout" not in page.url
+    plan = panel(page, "map")
+    plan.get_by_role("heading", name="Unused slots, other scripts and numbers form islands in MiniLM").wait_for()
+    assert "30,522 tokens of MiniLM" in plan.inner_text()
+    queen = panel(page, "neighbours").get_by_role("button", name=re.compile(r"^queen \.")).bounding_box()
+    assert queen
+    assert queen["y"] + queen["height"] < 900
+    # A class, from the keyboard.
+    plan.get_by_role("button", name="unused 994").press("Enter")
+    panel(page, "selection").get_by_role("heading", name="994 tokens of MiniLM selected: unused").wait_for()
+    until(page, lambda: selected(page), 994)
+    until(page, lambda: "selection=class%3Aunused" in page.url, expected=True)
+    page.keyboard.press("Escape")
+    until(page, lambda: selected(page), 0)
+    panel(page, "selection").wait_for(state="hidden")
+    # A search.
+    field = page.get_by_label("Word, part of a word")
+    field.fill("")
+    field.press_sequentially("kingd", delay=40)
+    found = panel(page, "matches")
+    found.get_by_role("heading", name="2 of MiniLM contain kingd").wait_for()
+    until(page, lambda: selected(page), 2)
+    # A shape, which takes the place of the search and is in a link.
+    plan.get_by_role("button", name="Box").click()
+    box = plan.locator(".plot").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 310)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 420, steps=4)
+    page.mouse.up()
+    chosen = panel(page, "selection")
+    chosen.get_by_role("heading", name=re.compile("tokens of MiniLM selected$")).wait_for()
+    count = int(chosen.locator("h3").inner_text().split()[0].replace(",", ""))
+    until(page, lambda: selected(page), count)
+    with page.expect_download() as saving:
+        chosen.get_by_role("button", name="CSV", exact=True).click()
+    lines = Path(saving.value.path()).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "id,token,norm"
+    assert len(lines) == count + 1
+    first = chosen.locator(".chip").first.inner_text()
+    chosen.get_by_role("button", name="Compare").click()
+    until(page, lambda: page.get_by_label("Compare words").input_value().split(", ")[0], first)
+    page.locator(".fold-pairs .panel[data-state=drawn]").first.wait_for()
+    until(page, lambda: "selection=ids" in page.url and "pairs=unfolded" in page.url, expected=True)
+    assert page.locator('[clip-path*="xyplot"]').count()
+    assert not page.locator('[clip-path*="://"]').count(), "what is drawn stays clipped when the address changes"
+    page.reload()
+    panel(page, "selection").get_by_role("heading", name=f"{count:,} tokens of MiniLM selected").wait_for()
+    until(page, lambda: selected(page), count)
+    panel(page, "selection").get_by_role("button", name="Clear").click()
+    until(page, lambda: "selection" in page.url, expected=False)
+
+
+@in_full
+def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    page = tokens(*pair, query="")  # by itself
+    before = panel(page, "map").get_by_role("heading").first.inner_text()
+    assert before.startswith("PCA shows")
+    line = page.locator(".work:visible")
+    line.get_by_role("progressbar").wait_for()
+    page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '1'")
+    (work,) = until(page, workers, lambda found: len(found) == 1)
+    line.get_by_role("button", name="Cancel").click()
+    until(page, line.count, 0)
+    page.locator("label.selected", has_text="PCA").locator("visible=true").first.wait_for()
+    until(page, lambda: work in workers(), expected=False)
+    until(page, panel(page, "map").get_by_role("heading").first.inner_text, before)
+    page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
+    panel(page, "map").get_by_text("UMAP keeps").wait_for(timeout=240_000)
+    until(page, page.locator(".work:visible").count, 0)
+
+
+def test_tab_is_accessible_in_both_modes_and_on_a_phone(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
+    accessible_everywhere(tokens(*pair, own=False))
+
+
+@in_full
+def test_long_name_leaves_room_for_the_others(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    page = tokens(
+        "sample:gpt2", checkpoint(tmp_path / "a-folder-name-of-forty-characters-in-all", WORDS), "sample:bert"
+    )
+    names = page.locator("fieldset.names label > span").filter(visible=True)
+    until(page, names.count, 3)
+    for width in (1440, 400):
+        page.set_viewport_size({"width": width, "height": 1000})
+        still(page)
+        clipped = names.evaluate_all("(all) => all.map((one) => one.scrollWidth > one.clientWidth)")
+        assert not clipped[0], width
+        assert not clipped[2], width
+        assert names.nth(1).evaluate("(one) => one.clientWidth") > 100
+
+
+def test_the_output_head_is_shown_in_place_of_the_tokens(tokens: Callable[..., Page], tmp_path: Path) -> None:
+    source = untied(tmp_path / "untied")
+    page = tokens(source, query="layout=PCA&word=king")
+    head, token = (page.get_by_role("radio", name=name, exact=True) for name in ("Head", "Token"))
+    assert token.is_checked()
+    first = listed(page)[0]
+    page.get_by_text("Head", exact=True).locator("visible=true").click()
+    page.get_by_text(re.compile("Closest to king in untied’s output head")).wait_for()
+    drawn(page)
+    assert head.is_checked()
+    assert "table=head" in page.evaluate("location.search")
+    table = hpe.extract(source).head
+    assert listed(page)[0][0][0] == hpe.neighbours(table, "king", k=1).labels[0]
+    assert listed(page)[0] != first
+    box = page.locator(".segmented:visible", has=head).bounding_box()
+    assert box is not None
+    for label in page.locator(".segmented:visible", has=head).locator("label").all():
+        inner = label.bounding_box()
+        assert inner is not None
+        assert inner["x"] + inner["width"] <= box["x"] + box["width"] + 1, "no choice is clipped"
+    accessible_everywhere(page)

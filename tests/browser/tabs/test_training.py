@@ -1,0 +1,89 @@
+"""The Training tab as a person uses it: the slider, by mouse and keys and by itself; links; a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.browser.waiting import accessible_everywhere, drawn, panel, until
+from tests.conftest import in_full
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[24]*"
+"""Four steps: 200, 400, 450 and 2,000."""
+
+
+@pytest.fixture
+def training(page: Page, site: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
+    """Open the tab on a few steps of a sample, with few draws of chance; return where it is served."""
+    monkeypatch.setattr("app.limits.TRAINING_DRAWS", 2)
+
+    def start(query: str) -> str:
+        url = site()
+        page.goto(f"{url}?{query}")
+        panel(page, "training-course").wait_for()
+        drawn(page)
+        return url
+
+    return start
+
+
+def _title(page: Page) -> str:
+    return panel(page, "training-map").get_by_role("heading").first.inner_text()
+
+
+def _told(page: Page) -> dict[str, list[str]]:
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+
+
+def test_the_slider_leads_through_the_training(page: Page, training: Callable[[str], str]) -> None:
+    training(QUERY)
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
+    slider = page.get_by_role("slider", name="Training step")
+    assert slider.get_attribute("aria-valuetext") == "step 2,000"
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    until(page, lambda: _title(page), lambda said: "At step 450, the aligned map differs" in said)
+    until(page, lambda: _told(page).get("step"), ["450"])
+    assert slider.evaluate("(node) => node === document.activeElement"), "it can be moved on"
+    page.keyboard.press("Home")
+    until(page, lambda: _title(page), lambda said: "At step 200, " in said)
+    upright = panel(page, "training-course").locator(".stage").evaluate("(node) => node.layout.shapes[0].x0")
+    assert upright == 200
+    page.get_by_role("button", name="Play").click()
+    until(page, lambda: _title(page), lambda said: "At step 4" in said)
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
+    page.get_by_role("button", name="Play").wait_for()  # it ended by itself
+    assert slider.get_attribute("aria-valuetext") == "step 2,000"
+
+
+@in_full
+def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training: Callable[[str], str]) -> None:
+    training(f"{QUERY}&step=450&by=IsoScore")
+    until(page, lambda: _title(page), lambda said: "At step 450, " in said)
+    course = panel(page, "training-course").get_by_role("heading").first
+    until(page, course.inner_text, lambda said: "IsoScore" in said)
+    field = page.get_by_label("Metric")
+    field.click()
+    page.get_by_role("option", name="participation ratio").click()
+    until(page, course.inner_text, lambda said: "articipation ratio" in said)
+    until(page, lambda: _told(page).get("by"), ["participation ratio"])
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    other = context.new_page()
+    other.goto(str(page.evaluate("location.href")))
+    until(other, lambda: _title(other) if panel(other, "training-map").count() else "", lambda said: "450" in said)
+    shown = panel(other, "training-course").get_by_role("heading").first
+    until(other, shown.inner_text, course.inner_text())
+    assert other.get_by_role("slider", name="Training step").get_attribute("aria-valuetext") == "step 450"
+    context.close()
+
+
+@in_full
+def test_for_everybody(page: Page, training: Callable[[str], str]) -> None:
+    training(QUERY)
+    accessible_everywhere(page)

@@ -1,0 +1,148 @@
+"""PEFT adapters applied to the rows of their base model: equal to what PEFT merges, and what cannot be applied."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peft
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import hfposemb as hpe
+from hfposemb.errors import CheckpointError, HfposembError, InputError, SourceError
+from tests.hub.server import FakeHub
+from tests.support.checkpoints.peft_adapters import write
+
+LORA: dict[str, dict[str, Any]] = {
+    "LoRA": {"target_modules": ["embed_tokens", "lm_head", "q_proj"], "alpha_pattern": {"lm_head": 3}},
+    "rsLoRA": {"target_modules": ["embed_tokens", "k_proj"], "use_rslora": True, "rank_pattern": {"k_proj": 2}},
+    "DoRA": {"target_modules": ["embed_tokens", "lm_head", "q_proj"], "use_dora": True},
+    "tokens beside LoRA": {"target_modules": ["q_proj"], "trainable_token_indices": [3, 50, 7]},
+    "saved whole": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
+    "LoRA of GPT-2": {"target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True},
+    "LoRA of a tied model": {"target_modules": ["embed_tokens"]},
+    "tokens of a tied model": {"target_modules": ["q_proj"], "trainable_token_indices": {"embed_tokens": [1, 2]}},
+}
+Made = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Return a function that writes the models of a kind, once."""
+    folders: dict[str, Path] = {}
+
+    def folder(kind: str) -> Path:
+        if kind not in folders:
+            folders[kind] = tmp_path_factory.mktemp("adapter")
+            tokens = peft.TrainableTokensConfig(token_indices=[1, 2, 9])
+            write(
+                folders[kind], kind, tokens if kind == "tokens" else peft.LoraConfig(r=4, lora_alpha=16, **LORA[kind])
+            )
+        return folders[kind]
+
+    return folder
+
+
+@pytest.mark.parametrize("kind", [*LORA, "tokens"])
+def test_rows_are_those_that_peft_merges(made: Made, kind: str) -> None:
+    folder = made(kind)
+    found, merged = hpe.extract(folder / "adapter", base=folder / "base"), hpe.extract(folder / "merged")
+    plain = hpe.extract(folder / "base")
+    close = {"rtol": 0, "atol": 3e-7 if "DoRA" in kind else 0}
+    np.testing.assert_allclose(found.token, merged.token, **close)
+    np.testing.assert_allclose(found.head, merged.head, **close)
+    np.testing.assert_allclose(found.token.rows([50, 3, 9]), merged.token.rows([50, 3, 9]), **close)
+    np.testing.assert_allclose(found.logits([1, 2, 3]).total, merged.logits([1, 2, 3]).total, rtol=1e-5, atol=1e-7)
+    assert not np.array_equal(found.token, plain.token)
+    if "GPT-2" in kind:
+        np.testing.assert_array_equal(found.position.table, merged.position.table)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).token, found.token)
+    assert any("applied to" in note and "without merging" in note for note in found.notes)
+
+
+def test_from_the_hub_the_base_is_fetched_only_when_named(made: Made, hub: FakeHub, tmp_path: Path) -> None:
+    folder = made("tokens beside LoRA")
+    config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
+    stated = tmp_path / "stated.json"
+    stated.write_text(json.dumps(config | {"base_model_name_or_path": "a/base"}))
+    files = {path.name: path for path in (folder / "adapter").iterdir()} | {"adapter_config.json": stated}
+    hub.add("a/adapter", files)
+    hub.add("a/base", {path.name: path for path in (folder / "base").iterdir()})
+    with pytest.raises(SourceError, match=r"\?base=a/base"):
+        hpe.extract("a/adapter")
+    assert not any(one.path.startswith("/a/base") for one in hub.requests)
+    merged = hpe.extract(folder / "merged")
+    for found in (hpe.extract("a/adapter?base=a/base"), hpe.extract("a/adapter", base=True)):
+        np.testing.assert_array_equal(found.token, merged.token)
+        assert found.traffic is not None
+        assert found.traffic.requests >= 2, "those of both repositories"
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).token, merged.token)
+
+
+def changed(made: Made, tmp_path: Path, **options: object) -> Path:
+    """Write an adapter with other options."""
+    adapter = made("LoRA") / "adapter"
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config | options))
+    (tmp_path / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"peft_type": "LOHA"}, "is changed by LOHA, whose formula is not applied here; merge it"),
+        ({"use_qalora": True}, "is changed with use_qalora, which is not applied here"),
+        ({"r": 0}, "must state r as a number above 0; found 0"),
+        ({"lora_alpha": "x"}, "must state lora_alpha as a number above 0"),
+        ({"r": True}, "must state r as a number above 0"),
+    ],
+)
+def test_what_cannot_be_applied_is_said(made: Made, tmp_path: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(CheckpointError, match=message) as caught:
+        np.asarray(hpe.extract(changed(made, tmp_path, **options), base=made("LoRA") / "base").token)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_initialisation_that_changes_the_base_is_refused_for_layers_alone(made: Made, tmp_path: Path) -> None:
+    found = hpe.extract(changed(made, tmp_path, init_lora_weights="pissa"), base=made("LoRA") / "base")
+    np.testing.assert_array_equal(found.token, hpe.extract(made("LoRA") / "merged").token)
+    with pytest.raises(CheckpointError, match="was started by pissa, which changes the base model"):
+        np.asarray(found.head)
+
+
+def test_an_adapter_for_another_model(made: Made, tmp_path: Path) -> None:
+    adapter = changed(made, tmp_path)
+    tensors = load_file(adapter / "adapter_model.safetensors")
+    name = "base_model.model.model.embed_tokens.lora_embedding_A"
+    tensors = {key: rows for key, rows in tensors.items() if "base_layer" not in key} | {name: tensors[name][:, :-1]}
+    save_file(tensors, adapter / "adapter_model.safetensors")
+    with pytest.raises(CheckpointError, match=r"do not fit the base model's \[60, 16\]"):
+        np.asarray(hpe.extract(adapter, base=made("LoRA") / "base").token)
+    with pytest.raises(CheckpointError, match="has none of the modules that the adapter changes"):
+        hpe.extract(adapter, base="sample:bert")
+    for base in ("sinusoidal:8x16", "sample:gpt2@step-0", "./nobody"):
+        with pytest.raises(HfposembError):
+            hpe.extract(adapter, base=base)
+
+
+@pytest.mark.parametrize("ids", [None, [], [1, "x"], [-1], {"embed_tokens": "x"}, 3])
+def test_ids_of_trained_tokens_are_numbers(made: Made, tmp_path: Path, ids: object) -> None:
+    adapter = made("tokens beside LoRA") / "adapter"
+    config = json.loads((adapter / "adapter_config.json").read_text()) | {"trainable_token_indices": ids}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    (tmp_path / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+    with pytest.raises(CheckpointError, match="must list the ids of the trained tokens"):
+        hpe.extract(tmp_path, base=made("LoRA") / "base")
+
+
+def test_only_adapters_have_a_base(made: Made) -> None:
+    with pytest.raises(InputError, match="is not a PEFT adapter"):
+        hpe.extract(made("LoRA") / "merged", base=made("LoRA") / "base")
+    with pytest.raises(InputError, match="does not name its base model"):
+        hpe.extract(made("LoRA") / "adapter", base=True)

@@ -1,0 +1,34 @@
+"""Tables that are made, not trained."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hfposemb as hpe
+
+
+def made(*, width: int = 24, rows: int = 400, positions: int = 30, scale: float = 1.0, seed: int = 0) -> hpe.Embeddings:
+    """Return an untrained model: random tokens, random positions."""
+    rng = np.random.default_rng(seed)
+    token, position = rng.standard_normal((rows, width)), scale * rng.standard_normal((positions, width))
+    return hpe.from_arrays(token=token, position=position, name="made")
+
+
+ROWS, WIDTH = 300, 12
+
+
+WORDS = [f"word{row}" for row in range(ROWS)]
+
+
+def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).standard_normal((rows, width))
+
+
+def turned(rows: NDArray[np.float64], *, width: int, seed: int = 5) -> NDArray[np.float64]:
+    """Return rows in another frame, of another size and somewhere else."""
+    return 7.5 * rows @ np.linalg.qr(noise(width, width, seed))[0][: rows.shape[1]] + 3
+
+
+def source(rows: NDArray[np.float64], name: str, labels: list[str] | None = None) -> hpe.Embeddings:
+    return hpe.from_arrays(token=rows, labels=labels or WORDS, name=name)
