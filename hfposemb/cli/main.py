@@ -17,7 +17,7 @@ from ..logs import logged_to_stderr
 from ..progress import Report, shown, wanted
 from ..transfers import Progress, watching
 from .inspecting import run_cache
-from .measuring import run_again, run_survey, run_trajectory
+from .measuring import run_survey, run_trajectory
 from .options import Command, Terminated
 from .parser import parser
 from .serving import run_app, run_space
@@ -99,7 +99,7 @@ def _bar(run: Command) -> AbstractContextManager[Report]:
 
 def _stopping(run: Command) -> AbstractContextManager[None]:
     """Return a context that ends a command soon after Ctrl-C, except for commands that stop their own workers."""
-    return nullcontext() if run in (run_app, run_survey, run_again, run_trajectory) else stopped_promptly()
+    return nullcontext() if run in (run_app, run_survey, run_trajectory) else stopped_promptly()
 
 
 @contextmanager

@@ -468,7 +468,7 @@ GIVES = {
     "similarity": {"matrix"},
     "odd": {"list"},
     "head": {"line"},
-    "requirements": {"line"},
+    "info": {"line"},
     "trajectory": {"line", "matrix"},
     "rope": {"line"},
 }
@@ -492,7 +492,7 @@ def printed_wrong(view: View, folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("tab", "commands"),
     [
-        ("positions", {"project", "export", "extract", "requirements"}),
+        ("positions", {"project", "export", "extract", "info"}),
         ("tokens", {"project", "neighbours", "similarity", "odd"}),
         ("compare", {"compare"}),
         ("training", {"trajectory"}),
