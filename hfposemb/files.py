@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from .errors import HfposembError, InputError
-from .interrupts import unfinished
+
+unfinished: set[Path] = set()
+"""Temporary files being written; removed if the process is ended."""
 
 
 def check_place(path: Path) -> None:

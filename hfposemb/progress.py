@@ -1,4 +1,6 @@
-"""Progress bars for work of more than two seconds, in terminals and notebooks; scripts show none.
+"""Progress of work and of reads from the Hub, their traffic, and a limit on concurrent requests.
+
+Work of more than two seconds has a bar in terminals and notebooks; scripts show none.
 
 ``HFPOSEMB_PROGRESS=0`` disables all bars; ``HFPOSEMB_PROGRESS=1`` draws them wherever stderr goes.
 """
@@ -10,8 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Literal, TextIO, TypeAlias
 
 AFTER = 2.0
@@ -148,3 +151,55 @@ def _tqdm() -> Any:
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
     return tqdm
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of one read: ``done`` of ``total`` bytes; ``total`` is ``None`` if the server did not state it."""
+
+    what: str
+    done: int
+    total: int | None
+
+
+progress_watcher: ContextVar[Callable[[Progress], object] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(report: Callable[[Progress], object]) -> Iterator[None]:
+    """Call ``report`` after every chunk read from the Hub inside this block; it may raise to cancel the read."""
+    before = progress_watcher.set(report)
+    try:
+        yield
+    finally:
+        progress_watcher.reset(before)
+
+
+Gate: TypeAlias = AbstractContextManager[object]
+"""Context manager that limits concurrency, as a semaphore does; several threads may enter it."""
+
+
+request_gate: ContextVar[Gate] = ContextVar("gate", default=nullcontext())  # noqa: B039 - stateless
+
+
+@contextmanager
+def limited(gate: Gate) -> Iterator[None]:
+    """Hold ``gate`` during every request of this block, from sending it until its response has been read."""
+    before = request_gate.set(gate)
+    try:
+        yield
+    finally:
+        request_gate.reset(before)
+
+
+@dataclass
+class Traffic:
+    """Network traffic of one source: number of requests, redirects included, and bytes of response bodies."""
+
+    requests: int = 0
+    received: int = 0
+
+    def trace(self, event: str, info: object) -> None:
+        """Count a request once it is sent, as httpcore's ``trace`` extension; failed connections do not count."""
+        if event.endswith(".send_request_headers.complete"):
+            self.requests += 1

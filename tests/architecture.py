@@ -1,7 +1,6 @@
 """Draw which package imports which: ``python -m tests.architecture`` writes docs/pictures/architecture.svg.
 
-An arrow is left out where a longer way leads to the same package. Every import counts, wherever it stands in a file;
-the samples, which are data, are left out.
+An arrow is left out where a longer way leads to the same package. Every import counts, wherever it stands in a file.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def imports_of(path: Path) -> set[str]:
 
 def arrows_of(tree: str) -> dict[str, set[str]]:
     """Return which packages each package of ``hfposemb`` or ``app`` imports."""
-    folders = sorted(path.parent for path in (ROOT / tree).glob("*/__init__.py") if path.parent.name != "samples")
+    folders = sorted(path.parent for path in (ROOT / tree).glob("*/__init__.py"))
     names = {folder.name for folder in folders}
     return {
         folder.name: {one.split(".")[0] for path in folder.rglob("*.py") for one in imports_of(path)}

@@ -98,11 +98,11 @@ interrupted survey continues where it was, and one of a longer list measures onl
 ## Repeating the measurements
 
 ```
-hfposemb again docs/atlas.csv   # the rows of this page
-hfposemb again atlas            # your own survey
+hfposemb survey --again docs/atlas.csv   # the rows of this page
+hfposemb survey --again atlas            # your own survey
 ```
 
-A published dataset is repeated from its file: `hfposemb again figures.parquet`.
+A published dataset is repeated from its file: `hfposemb survey --again figures.parquet`.
 
 This measures every source again, with the metrics, draws and seed of the rows; a Hub model is read at the commit in its
 rows, wherever its branch is now. Chance levels are drawn again. A source is the same if the hash of every table is

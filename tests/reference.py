@@ -12,7 +12,7 @@ from typing import Any
 
 import hfposemb as hpe
 from hfposemb.checks.catalogue import SUBJECTS
-from hfposemb.cli.parser import parser
+from hfposemb.cli.parser import LISTED, parser
 from tests.atlas import atlas
 from tests.gallery import gallery
 
@@ -99,14 +99,16 @@ def commands() -> str:
     """Return the page of all commands."""
     top = parser()
     (chosen,) = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
-    abouts = {action.dest: action.help for action in chosen._choices_actions}
+    rarer = {name: command for name, command in chosen.choices.items() if name not in LISTED}
     parts = [
         "# Commands\n",
         "Written by `python -m tests.reference` from the parser; `hfposemb COMMAND --help` prints the same.\n",
         "Exit code 0 on success, 1 for an error, which is one line on stderr, 2 for wrong usage, 70 for a bug in "
         "hfposemb: the line then names a file with the traceback to report. `--debug`, before or after the command, "
         "prints it.\n",
-        *(f"- [`{name}`](#hfposemb-{name}): {abouts[name]}" for name in chosen.choices),
+        *(f"- [`{name}`](#hfposemb-{name}): {_about(chosen.choices[name])}" for name in LISTED),
+        "\nMore commands, which `hfposemb --help` only names:\n",
+        *(f"- [`{name}`](#hfposemb-{name}): {_about(command)}" for name, command in rarer.items()),
     ]
     for name, command in chosen.choices.items():
         parts.append(f"\n## hfposemb {name}\n\n{command.description}\n\n```\n{usage(command)}\n```\n")
@@ -117,6 +119,11 @@ def commands() -> str:
         ]
         parts += ["| argument | meaning |", "|---|---|", *rows]
     return "\n".join(parts) + "\n"
+
+
+def _about(command: argparse.ArgumentParser) -> str:
+    about = (command.description or "").removesuffix(".")
+    return about[:1].lower() + about[1:]
 
 
 def usage(command: argparse.ArgumentParser) -> str:

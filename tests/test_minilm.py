@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from app.session.stored_maps import FILE, stored_map
 from hfposemb.analysis.projection.quality import measure
 from hfposemb.analysis.similarity.nearest_rows import all_neighbours
 from hfposemb.checkpoints.quantised.decoded import Decoded
@@ -23,11 +24,11 @@ from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
 from hfposemb.models.extraction import sample_steps
-from hfposemb.samples import folder, pack
-from hfposemb.samples.maps import FILE, stored_map
+from hfposemb.samples import folder
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.table import EmbeddingTable
+from tests import pack_sample as pack
 from tests.conftest import in_full
 
 HOME = folder("minilm")
@@ -282,19 +283,21 @@ def test_trust_is_that_of_the_stored_points(sample: Embeddings, dims: int) -> No
     table = sample.position.table
     found = stored_map(table, dims)
     assert found is not None
+    assert found.trust is not None
     quality = measure(table, found.coordinates, metric="cosine")
-    assert quality.neighbours_kept == pytest.approx(found.neighbours_kept.mean(), abs=1e-3)
-    assert quality.trustworthiness == pytest.approx(found.trustworthiness.mean(), abs=1e-3)
-    assert quality.continuity == pytest.approx(found.continuity.mean(), abs=1e-3)
-    assert quality.points == len(found.measured)
+    assert quality.neighbours_kept == pytest.approx(found.trust.neighbours_kept.mean(), abs=1e-3)
+    assert quality.trustworthiness == pytest.approx(found.trust.trustworthiness.mean(), abs=1e-3)
+    assert quality.continuity == pytest.approx(found.trust.continuity.mean(), abs=1e-3)
+    assert quality.points == len(found.trust.points)
 
 
 @in_full
 def test_positions_are_laid_out_as_the_library_does(sample: Embeddings) -> None:
     made, found = hpe.project(sample.position, method="umap", progress=False), stored_map(sample.position.table, 2)
     assert found is not None
+    assert found.trust is not None
     assert json.loads(json.dumps(dict(made.parameters))) == dict(found.parameters)
-    assert made.quality.neighbours_kept == pytest.approx(found.neighbours_kept.mean(), abs=0.05)
+    assert made.quality.neighbours_kept == pytest.approx(found.trust.neighbours_kept.mean(), abs=0.05)
 
 
 def test_other_tables_have_no_map(sample: Embeddings, original: Embeddings) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb import progress
+from hfposemb.cli.main import stopped_promptly
 from hfposemb.comparison.side_by_side import Run
-from hfposemb.interrupts import stopped_promptly
 from hfposemb.progress import SWITCH, shown, wanted
 
 
@@ -106,7 +106,8 @@ def test_scripts_and_callers_with_progress_of_their_own_see_no_bar(monkeypatch: 
 
 BUSY = """
 import sys, time
-from hfposemb.interrupts import stopped_promptly, unfinished
+from hfposemb.cli.main import stopped_promptly
+from hfposemb.files import unfinished
 from pathlib import Path
 unfinished.add(Path(sys.argv[1]))
 begun = False

@@ -14,7 +14,7 @@ def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
     """Check a source's files, in the child; in public mode within ``PUBLIC_LIMITS``, without this machine's token."""
     from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
     from hfposemb.checks.running import check as run
-    from hfposemb.transfers import watching
+    from hfposemb.progress import watching
 
     from .fetching import megabytes, publicly
 

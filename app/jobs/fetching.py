@@ -15,7 +15,7 @@ from hfposemb.cache import Cache
 from hfposemb.checkpoints.access import STRANGER
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
 from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceError
-from hfposemb.transfers import Progress, watching
+from hfposemb.progress import Progress, watching
 
 from ..failures import BugError
 from .lent import lent

@@ -197,6 +197,6 @@ def requirements(source: Opened, *, drawn: bool) -> Recipe:
     if drawn:
         of = "source.position" if is_first(source) else f"source.positions[{quoted(source.part)}]"
         body += [f"waves = hpe.frequency_resolution({of})", 'shown |= {"slow": waves.slow, "fast": waves.fast}']
-    options = ("--resolution", "--json") if drawn else ("--json",)
-    command = [command_line("requirements", pinned(source), *options)] if is_first(source) else []
+    options = ("--requirements", *(["--resolution"] if drawn else []), "--json")
+    command = [command_line("info", pinned(source), *options)] if is_first(source) else []
     return recipe_of(body, [source], command=command)

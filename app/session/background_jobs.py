@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import gradio as gr
-import numpy as np
 
 from hfposemb.errors import HfposembError
-from hfposemb.samples.maps import StoredMap, stored_map
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import QUIET
@@ -29,6 +27,7 @@ from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .accounts import visit
 from .library import Library
 from .source_names import short_name
+from .stored_maps import stored_map
 
 if TYPE_CHECKING:
     from hfposemb.analysis.projection.projecting import Projection
@@ -48,33 +47,9 @@ def umap_of(library: Library, table: EmbeddingTable, dims: int) -> Projection | 
     if (found := library.results.get(key)) is not None:
         return found  # type: ignore[no-any-return]
     stored = stored_map(table, dims)
-    if stored is None:
-        return None
-    made = _as_projection(stored, table, dims)
-    library.results.put(key, made)
-    return made
-
-
-def _as_projection(stored: StoredMap, table: EmbeddingTable, dims: int) -> Projection:
-    from hfposemb.analysis.projection.projecting import Projection
-    from hfposemb.analysis.projection.quality import NEIGHBOURS, PointTrust
-
-    rows, metric = table.shape[0], str(stored.parameters["metric"])
-    shares = stored.neighbours_kept, stored.trustworthiness, stored.continuity
-    trust = PointTrust(stored.measured, *shares, NEIGHBOURS, rows, metric)
-    return Projection(
-        coordinates=stored.coordinates,
-        rows=np.arange(rows),
-        left_out=0,
-        method="umap",
-        dims=dims,
-        seed=0,
-        parameters=stored.parameters,
-        explained_variance_ratio=None,
-        name=table.name,
-        quality=trust.quality,
-        trust=trust,
-    )
+    if stored is not None:
+        library.results.put(key, stored)
+    return stored
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from ..cache import Cache
-    from ..transfers import Traffic
+    from ..progress import Traffic
 
 LikelyTables: TypeAlias = Callable[[Sequence[str]], Collection[str]]
 """Selects the tensor names that are probably embedding tables."""

@@ -26,12 +26,12 @@ from ..models.architectures.table_names import outside_layers
 from ..models.extraction import from_disk, from_repository
 from ..models.opened_model import Tensors, nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
+from ..progress import Traffic
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
 from ..text import display
-from ..transfers import Traffic
 
 SMALL_FILES = ("tokenizer_config.json", "generation_config.json", "special_tokens_map.json", "added_tokens.json")
 """Small files beside the weights and the configuration; from the Hub only the first is read unless all is."""

@@ -23,13 +23,54 @@ if TYPE_CHECKING:
 
 
 def run_info(given: argparse.Namespace) -> None:
-    """Print a source's tables and position encodings."""
+    """Print the tables and position encodings of sources, and with options what their positions meet."""
     from ..models.summary import describe
 
-    facts = describe(opened_source(given))
+    if len(given.sources) > 1 and (given.revision or given.base):
+        raise InputError(f"--revision and --base need exactly one source; got {len(given.sources)}")
+    opened = [opened_source(given, source=source) for source in given.sources]
+    found = [describe(one) for one in opened]
+    texts: list[list[str]] = [[] for _ in opened]
+    together = _add_requirements(opened, found, texts) if given.requirements else ""
+    if given.resolution:
+        _add_resolution(opened, found, texts)
     if given.json:
-        print_json(facts)
+        print_json({"sources": found} if len(found) > 1 else found[0])
         return
+    for facts, more in zip(found, texts, strict=True):
+        _print_tables(facts)
+        print(*more, sep="\n", end="\n" if more else "")
+    if together and len(found) > 1:
+        print(f"\n{together}")
+
+
+def _add_requirements(opened: Sequence[Embeddings], facts: list[dict[str, Any]], texts: list[list[str]]) -> str:
+    """Add the requirements that positions meet to the facts and texts of sources; return them side by side."""
+    from ..analysis.positions.encoding_properties import encoding_requirements, side_by_side
+
+    found = [encoding_requirements(one) for one in opened]
+    for one, more, text in zip(found, facts, texts, strict=True):
+        more["requirements"] = {**asdict(one), "met": one.met}
+        text.append(str(one))
+    return side_by_side(found)
+
+
+def _add_resolution(opened: Sequence[Embeddings], facts: list[dict[str, Any]], texts: list[list[str]]) -> None:
+    """Add how well waves determine the position to the facts and texts of sources, where there are waves."""
+    from ..analysis.positions.resolution import frequency_resolution
+
+    for one, more, text in zip(opened, facts, texts, strict=True):
+        more["resolution"] = None
+        try:
+            waves = frequency_resolution(one.position)
+            more["resolution"], said = waves.to_dict(), str(waves)
+        except HfposembError as error:
+            said = f"note: {error}"
+        text += [f"  {line}" for line in said.splitlines()]
+
+
+def _print_tables(facts: dict[str, Any]) -> None:
+    """Print what a source has, a line for each table, head and position encoding."""
     print(facts["name"])
     for role, table in facts["tables"].items():
         rows, width = table["shape"]
@@ -268,25 +309,6 @@ def run_head(given: argparse.Namespace) -> None:
 
     found = compare_head(opened_source(given), count=given.count, draws=given.draws, progress=given.told)
     print_result(found, asdict(found), given)
-
-
-def run_requirements(given: argparse.Namespace) -> None:
-    """Print the requirements that the position encodings of some sources meet."""
-    from ..analysis.positions.encoding_properties import encoding_requirements, side_by_side
-    from ..analysis.positions.resolution import frequency_resolution
-
-    opened = [extract(source, allow_full_download=given.allow_full_download) for source in given.sources]
-    found = [encoding_requirements(one) for one in opened]
-    facts: list[dict[str, Any]] = [{**asdict(one), "met": one.met} for one in found]
-    texts = [side_by_side(found), *map(str, found)]
-    for place, embeddings in enumerate(opened if given.resolution else ()):
-        try:
-            waves = frequency_resolution(embeddings.position)
-            facts[place]["resolution"], text = waves.to_dict(), str(waves)
-        except HfposembError as error:
-            facts[place]["resolution"], text = None, f"note: {error}"
-        texts[place + 1] += "\n" + "\n".join(f"  {line}" for line in text.splitlines())
-    print_result("\n\n".join(texts), {"sources": facts}, given)
 
 
 def run_cache(given: argparse.Namespace) -> None:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import signal
+import socket
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 from ..errors import HfposembError, one_line
-from ..interrupts import stopped_promptly
+from ..files import unfinished
 from ..logs import logged_to_stderr
-from ..progress import Report, shown, wanted
-from ..transfers import Progress, watching
+from ..progress import Progress, Report, shown, wanted, watching
 from .inspecting import run_cache
-from .measuring import run_again, run_survey, run_trajectory
+from .measuring import run_survey, run_trajectory
 from .options import Command, Terminated
 from .parser import parser
 from .serving import run_app, run_space
 
 BUG = 70
 """Exit code of a bug: EX_SOFTWARE of sysexits.h."""
+
+GRACE = 0.5
+"""Seconds that work has to stop by itself after Ctrl-C."""
 
 
 def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentParser | None = None) -> int:
@@ -99,7 +104,44 @@ def _bar(run: Command) -> AbstractContextManager[Report]:
 
 def _stopping(run: Command) -> AbstractContextManager[None]:
     """Return a context that ends a command soon after Ctrl-C, except for commands that stop their own workers."""
-    return nullcontext() if run in (run_app, run_survey, run_again, run_trajectory) else stopped_promptly()
+    return nullcontext() if run in (run_app, run_survey, run_trajectory) else stopped_promptly()
+
+
+@contextmanager
+def stopped_promptly(grace: float = GRACE) -> Iterator[None]:
+    """End the process if the block does not stop within ``grace`` seconds of Ctrl-C, even in compiled code."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    over = threading.Event()
+    heard, wake = socket.socketpair()
+    wake.setblocking(False)
+    before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while signals := heard.recv(16):
+            if signal.SIGINT in signals and not over.wait(grace):
+                _end()
+
+    watcher = threading.Thread(target=watch, name="stopping", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        wake.close()
+        watcher.join()
+        heard.close()
+
+
+def _end() -> None:
+    for path in list(unfinished):
+        with suppress(OSError):
+            path.unlink()
+    clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+    os.write(2, f"{clear}hfposemb: stopped\n".encode())
+    os._exit(128 + signal.SIGINT)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..analysis.nulls.surrogates import DRAWS
 from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..models.extraction import extract
@@ -61,10 +62,13 @@ def run_compare(given: argparse.Namespace) -> None:
 
 
 def run_survey(given: argparse.Namespace) -> None:
-    """Measure many sources into a folder, or with ``--dry-run`` forecast the cost."""
+    """Measure many sources into a folder; with ``--dry-run`` forecast the cost, with ``--again`` repeat a survey."""
     from ..surveys.source_figures import conduct, plan
     from ..surveys.survey_folder import check_out
 
+    if given.again is not None:
+        _measure_again(given)
+        return
     if given.out is None and not given.dry_run:
         raise InputError("a survey needs a folder to write to: give --out FOLDER, or --dry-run")
     engine = _engine(given)
@@ -86,13 +90,18 @@ def run_survey(given: argparse.Namespace) -> None:
                     raise HfposembError("no source could be measured; the reasons are above")
 
 
-def run_again(given: argparse.Namespace) -> None:
+def _measure_again(given: argparse.Namespace) -> None:
     """Measure the sources of a survey again; raise ``HfposembError`` if any result differs."""
     from ..surveys.remeasure import again
     from ..surveys.survey_folder import rows_of
 
+    of_new = ("file", "author", "filter", "revisions", "metric", "out", "dry_run")
+    wrong = [name for name in of_new if getattr(given, name)] + ["draws"] * (given.draws != DRAWS)
+    if wrong:
+        option = wrong[0].replace("_", "-")
+        raise InputError(f"--again repeats what {given.again} has measured, and writes nothing; leave out --{option}")
     found = again(
-        rows_of(given.survey),
+        rows_of(given.again),
         sources=given.sources,
         engine=_engine(given),
         allow_full_download=given.allow_full_download,
@@ -101,7 +110,7 @@ def run_again(given: argparse.Namespace) -> None:
     print_result(found, {"same": found.same, **asdict(found)}, given)
     if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
         raise HfposembError(
-            f"{len(other):,} of {len(found.sources):,} sources differ from {given.survey}, the first is {other[0]}; "
+            f"{len(other):,} of {len(found.sources):,} sources differ from {given.again}, the first is {other[0]}; "
             "see the lines above"
         )
 

@@ -26,11 +26,11 @@ def parts_of(given: argparse.Namespace) -> str | list[str | None] | None:
     return given.part[0] if given.part and given.part[0] != "-" else None
 
 
-def opened_source(given: argparse.Namespace) -> Embeddings:
-    """Return the source that a command names."""
+def opened_source(given: argparse.Namespace, *, source: str | None = None) -> Embeddings:
+    """Return the source that a command names, or one of several that it names."""
     tensor = getattr(given, "tensor", None)
     return extract(
-        given.source,
+        given.source if source is None else source,
         revision=given.revision,
         allow_full_download=given.allow_full_download,
         tables=None if tensor is None else {"tensor": tensor},

@@ -28,11 +28,10 @@ from .inspecting import (
     run_neighbours,
     run_odd,
     run_project,
-    run_requirements,
     run_similarity,
     run_verify,
 )
-from .measuring import run_again, run_compare, run_reproduce, run_survey, run_trajectory
+from .measuring import run_compare, run_reproduce, run_survey, run_trajectory
 from .options import Command
 from .serving import run_app, run_space
 from .skill import run_skill
@@ -40,6 +39,9 @@ from .skill import run_skill
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
+
+LISTED = ("app", "info", "neighbours", "compare", "check", "rope", "extract", "export")
+"""Commands that ``--help`` describes; it names the others."""
 
 _TABLES = ".safetensors, .npy, .npz, .parquet, .csv or .tsv"
 _DEBUG = "print the full traceback of an error"
@@ -85,6 +87,8 @@ def parser() -> argparse.ArgumentParser:
         # Accepted after a command too, without overriding a value before it.
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)
         command.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=_VERBOSE)
+    others = ", ".join(sorted(set(commands.choices) - set(LISTED)))
+    top.epilog = f"more commands: {others}; {top.prog} COMMAND --help describes each"
     return top
 
 
@@ -113,8 +117,21 @@ def _serving_commands(commands: Commands) -> None:
 
 def _table_commands(commands: Commands) -> None:
     """Add the commands that read one table of a source."""
-    command = _command(commands, "info", run_info, "list the tables of a source without reading them")
-    _add_source(command)
+    command = _command(
+        commands, "info", run_info, "list the tables of sources without reading them, and what their positions meet"
+    )
+    command.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded encoding such as counting:256x128"
+    )
+    command.add_argument(
+        "--requirements", action="store_true", help="check the requirements of a position encoding; reads positions"
+    )
+    command.add_argument(
+        "--resolution",
+        action="store_true",
+        help="measure how well the slow or fast waves alone determine the position",
+    )
+    _add_origin(command)
 
     command = _command(commands, "extract", run_extract, "write a table to a file")
     _add_table(command)
@@ -206,16 +223,14 @@ def _survey_commands(commands: Commands) -> None:
     _add_access(command)
     command.add_argument("--out", metavar="FOLDER", help="a folder or fsspec URL; results already there are kept")
     command.add_argument(
+        "--again",
+        metavar="SURVEY",
+        help="repeat the measurements of a survey, its folder or a CSV or parquet file of its rows, for all or the "
+        "given sources, and compare the results",
+    )
+    command.add_argument(
         "--dry-run", action="store_true", help="estimate the cost from the headers, and measure nothing"
     )
-    _add_engine(command)
-
-    command = _command(commands, "again", run_again, "repeat the measurements of a survey and compare the results")
-    command.add_argument(
-        "survey", metavar="SURVEY", help="the folder of a survey, or a CSV or parquet file of its rows"
-    )
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help="sources to measure again (default: all)")
-    _add_access(command)
     _add_engine(command)
 
     command = _command(commands, "atlas", run_atlas, "write a page to browse a survey, or publish it as a dataset")
@@ -339,7 +354,7 @@ def _check_commands(commands: Commands) -> None:
 
 
 def _finding_commands(commands: Commands) -> None:
-    """Add the commands that look for odd tokens and for requirements of positions."""
+    """Add the commands that look for odd tokens, unlike heads and changed rows."""
     command = _command(
         commands, "odd", run_odd, "list odd tokens: untrained, near the mean, short, long, identical, unused"
     )
@@ -369,17 +384,6 @@ def _finding_commands(commands: Commands) -> None:
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
-
-    command = _command(commands, "requirements", run_requirements, "check the requirements of a position encoding")
-    command.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded encoding such as counting:256x128"
-    )
-    command.add_argument(
-        "--resolution",
-        action="store_true",
-        help="also measure how well the slow or fast waves alone determine the position",
-    )
-    _add_access(command)
 
 
 def _cache_command(commands: Commands) -> None:
@@ -426,13 +430,18 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    listed = {"help": text} if name in LISTED else {}
+    command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.", **listed)
     command.set_defaults(run=run)
     return command
 
 
 def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", metavar="SOURCE", help=_SOURCES)
+    _add_origin(command)
+
+
+def _add_origin(command: argparse.ArgumentParser) -> None:
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
     command.add_argument(
         "--base",

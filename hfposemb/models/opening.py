@@ -27,7 +27,7 @@ from .opened_model import Opened
 
 if TYPE_CHECKING:
     from ..checkpoints.hub.repository import HubCheckpoint
-    from ..transfers import Traffic
+    from ..progress import Traffic
 
 
 def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> StoredTensors:

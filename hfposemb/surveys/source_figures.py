@@ -23,11 +23,11 @@ from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, m
 from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from ..models.extraction import extract
+from ..progress import limited, watching
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
-from ..transfers import limited, watching
 from .process_crews import computing_turn
 from .survey_folder import FORMAT, Campaign, Row, check_out, opened
 from .worker_pool import HERE, Engine, Lost, Permits, Pool

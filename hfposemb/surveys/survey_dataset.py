@@ -189,7 +189,7 @@ row has the commit of the model and the SHA-256 of the values that were measured
 
 ```
 pip install 'hfposemb[export]'
-hfposemb again {FIGURES}
+hfposemb survey --again {FIGURES}
 ```
 
 measures every model again at its commit, compares hashes and figures, and lists each difference.

@@ -14,7 +14,7 @@ from ..errors import HfposembError, InputError, MissingExtraError
 from .process_crews import work_in_processes
 
 if TYPE_CHECKING:
-    from ..transfers import Gate
+    from ..progress import Gate
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

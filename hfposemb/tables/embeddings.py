@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
-    from ..transfers import Traffic
+    from ..progress import Traffic
     from .attention import Attention, LogitSplit
     from .inputs import Given, InputRecipe, Inputs
     from .token_marks import TokenMarks

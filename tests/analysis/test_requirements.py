@@ -156,15 +156,16 @@ def test_side_by_side() -> None:
 
 
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["requirements", "counting:64x8", "sinusoidal:64x8", "alibi:64x4", "--resolution"]) == 0
+    assert main(["info", "counting:64x8", "sinusoidal:64x8", "alibi:64x4", "--requirements", "--resolution"]) == 0
     printed = capsys.readouterr().out
     assert "counting:64x8: 4 of 5 requirements met" in printed
     assert "frequency pairs" in printed
+    assert printed.splitlines()[-1].split() == ["met", "4", "of", "5", "5", "of", "5", "3", "of", "3"]
     assert "note: alibi positions have no vector for a position" in printed
-    assert main(["requirements", "sample:bert", "alibi:64x4", "--resolution", "--json"]) == 0
+    assert main(["info", "sample:bert", "alibi:64x4", "--requirements", "--resolution", "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["sources"]
-    assert first["met"] == encoding_requirements(hpe.extract("sample:bert")).met
+    assert first["requirements"]["met"] == encoding_requirements(hpe.extract("sample:bert")).met
     assert first["resolution"]["guess"] == 64
     assert second["resolution"] is None
-    assert main(["requirements", "sample:bert", "./nowhere"]) == 1
+    assert main(["info", "sample:bert", "./nowhere", "--requirements"]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -191,7 +191,7 @@ def test_texts_of_visitors_are_literals(text: str) -> None:
 @pytest.mark.parametrize(
     ("tab", "commands"),
     [
-        ("positions", {"project", "export", "extract", "requirements"}),
+        ("positions", {"project", "export", "extract", "info"}),
         ("tokens", {"project", "neighbours", "similarity", "odd"}),
         ("compare", {"compare"}),
         ("training", {"trajectory"}),

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb.cache import Cache
 from hfposemb.cli.main import main
-from hfposemb.cli.parser import parser
+from hfposemb.cli.parser import LISTED, parser
 from hfposemb.samples import folder
 from tests.hub import FakeHub
 
@@ -34,7 +34,6 @@ COMMANDS = (
     "neighbours",
     "compare",
     "survey",
-    "again",
     "atlas",
     "trajectory",
     "export",
@@ -45,7 +44,6 @@ COMMANDS = (
     "odd",
     "changes",
     "head",
-    "requirements",
     "cache",
     "skill",
 )
@@ -69,6 +67,20 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 def test_no_command_is_untested() -> None:
     (choices,) = [action.choices for action in parser()._actions if action.dest != "help" and action.choices]
     assert set(choices) == set(COMMANDS)
+
+
+def test_help_describes_eight_commands_and_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    described, named = capsys.readouterr().out.partition("COMMAND\n")[2].split("more commands: ")
+    assert re.findall(r"^    (\w+)", described, flags=re.M) == [name for name in COMMANDS if name in LISTED]
+    others = ", ".join(sorted(set(COMMANDS) - set(LISTED)))
+    assert " ".join(named.split()) == f"{others}; hfposemb COMMAND --help describes each"
+
+
+def test_a_revision_is_of_one_source(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "sample:bert", "sample:gpt2", "--revision", "main"]) == 1
+    assert capsys.readouterr().err == "hfposemb: --revision and --base need exactly one source; got 2\n"
 
 
 def test_app_takes_no_more_sources_than_it_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     assert len(run("similarity", source, "--rows", "king,queen,7").partition("\n\n")[0].splitlines()) == 4
     odd = json.loads(run("odd", source, "--json", "--count", "3"))
     assert any(isinstance(one, list) and one for one in odd.values())
-    assert "unique" in run("requirements", source)
+    assert "unique" in run("info", source, "--requirements")
     assert ": 0 wrong, " in run("check", source).splitlines()[0]
     assert f"0 of {rows:,} rows" in run("changes", source, source)
 
@@ -199,7 +199,7 @@ def test_a_survey_and_the_same_again(real: dict[str, str], run: Run, tmp_path: P
     run("survey", real["minilm"], real["gpt2"], *few, "--out", tmp_path / "survey")
     frame = pd.concat(pd.read_parquet(path) for path in (tmp_path / "survey").rglob("*.parquet"))
     assert frame["source"].nunique() == 2
-    again = run("again", tmp_path / "survey", "--workers", "1")
+    again = run("survey", "--again", tmp_path / "survey", "--workers", "1")
     assert "minilm" in again.lower() or real["minilm"] in again
 
 

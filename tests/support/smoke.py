@@ -87,7 +87,7 @@ def steps(minilm: str, *, torch: bool, extras: bool) -> Iterator[Step]:
         yield _command(SAMPLE, "export", "--figure", "positions", writes=f"figure.{ending}")
     yield _command("sinusoidal:128x64", "export", "random:128x64", writes="all.zip")
     yield _command(SAMPLE, "odd")
-    yield _command(SAMPLE, "requirements")
+    yield _command(SAMPLE, "info", "--requirements")
     yield _command(SAMPLE, "check")
     yield Step("a figure draws", ("-c", FIGURE))
     if extras:

@@ -66,7 +66,7 @@ def test_ten_sources_give_the_same_figures_though_the_branches_moved_on(
     (now,) = hpe.survey([f"{RUN}@step1"], metrics=["mean norm"], draws=0, engine=ONE).digest
     assert now not in set(was.digest), "the branch did not move"
     before = len(hub.requests)
-    assert main(["again", str(out), "--workers", "1"]) == 0
+    assert main(["survey", "--again", str(out), "--workers", "1"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert sorted(line.partition(":")[0] for line in said) == sorted(source.partition(":")[0] for source in sources)
     assert all(": same, " in line for line in said)
@@ -121,7 +121,7 @@ def test_a_table_that_changed_under_its_name_is_told(
     out = str(tmp_path / "out")
     was = hpe.survey([model, "random:32x8"], metrics=METRICS, draws=2, engine=ONE, out=out)
     write(model, seed=1)
-    assert main(["again", out, "--workers", "1"]) == 1
+    assert main(["survey", "--again", out, "--workers", "1"]) == 1
     said = capsys.readouterr()
     before, now = was.digest[0], hpe.extract(model).position.table.digest
     assert before != now
@@ -222,7 +222,14 @@ def test_rows_with_nothing_to_measure_are_one_line(
             again(rows, sources=sources, engine=ONE)
         assert said in str(error.value)
         assert "\n" not in str(error.value)
-    assert main(["again", str(tmp_path)]) == 1
+    assert main(["survey", "--again", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
         f"hfposemb: {tmp_path} has no survey; give the folder of a survey, or a CSV or parquet file of its rows\n"
     )
+
+
+def test_a_repetition_takes_no_option_of_a_new_survey(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--out", "new"], ["--draws", "3"], ["--metric", "IsoScore"], ["--dry-run"]):
+        assert main(["survey", "--again", "old", *option]) == 1
+        said = f"--again repeats what old has measured, and writes nothing; leave out {option[0]}"
+        assert capsys.readouterr().err == f"hfposemb: {said}\n"

@@ -297,7 +297,7 @@ def test_requests_are_limited_for_all_processes_together(hub: FakeHub, requests:
 def test_waiting_for_a_turn_is_no_fault_of_the_hub(hub: FakeHub) -> None:
     """Ten readers with one permit wait longer than a read may take."""
     from hfposemb.checkpoints.limits import Limits
-    from hfposemb.transfers import limited
+    from hfposemb.progress import limited
 
     sources = add_run(hub, 8)
     hub.shape(delay=0.1)

@@ -68,10 +68,12 @@ def requirement_panel(source: Opened, session: Session) -> Panel:
         table = encoding.table if isinstance(encoding, Absolute) else None
         if table is not None and min(table.shape[0], 2048) * table.shape[1] > MEASURED_AT_ONCE:
             return replace(
-                empty, message=f"Its rows are too wide to measure here. Run: hfposemb requirements {source.text}"
+                empty, message=f"Its rows are too wide to measure here. Run: hfposemb info {source.text} --requirements"
             )
         if table is not None and table.shape[0] * table.shape[1] > MOST_READ:
-            return replace(empty, message=f"It is too large to measure here. Run: hfposemb requirements {source.text}")
+            return replace(
+                empty, message=f"It is too large to measure here. Run: hfposemb info {source.text} --requirements"
+            )
         assert source.embeddings is not None  # otherwise it has no position
         embeddings, part = source.embeddings, source.part
         if table is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import HubError
 from ...logs import LOG
-from ...transfers import Progress, Traffic, progress_watcher
+from ...progress import Progress, Traffic, progress_watcher
 from .. import deadline as deadlines
 from ..deadline import Deadline
 from ..limits import DEFAULT_LIMITS, Limits

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
 from ...errors import HubError, InputError
-from ...transfers import Traffic, request_gate
+from ...progress import Traffic, request_gate
 from ..deadline import Deadline
 from .http_answers import Answer, NotYetError, WrongAnswerError
 from .http_errors import http_errors

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError
 from ...lazy_attributes import lazy_attribute
+from ...progress import Traffic
 from ...tables.sources import HubSource
-from ...transfers import Traffic
 from ..access import Access
 from ..deadline import one_read
 from ..folder_layouts import settings_folders, tokenizer_folders

@@ -120,4 +120,4 @@ def test_what_has_no_positions_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     missing, sample = session.open(session.first)
     assert "does not exist" in requirement_panel(missing, session).message
     monkeypatch.setattr(requirement_app, "MEASURED_AT_ONCE", 10)
-    assert requirement_panel(sample, session).message.endswith("hfposemb requirements sample:gpt2")
+    assert requirement_panel(sample, session).message.endswith("hfposemb info sample:gpt2 --requirements")

@@ -31,7 +31,7 @@ from hfposemb.errors import (
     SourceError,
 )
 from hfposemb.models.summary import describe
-from hfposemb.transfers import Progress, watching
+from hfposemb.progress import Progress, watching
 from tests.conftest import ABSOLUTE, FULL, Build
 from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2

@@ -67,7 +67,7 @@ GIVES = {
     "similarity": {"matrix"},
     "odd": {"list"},
     "head": {"line"},
-    "requirements": {"line"},
+    "info": {"line"},
     "trajectory": {"line", "matrix"},
     "rope": {"line"},
 }

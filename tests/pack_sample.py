@@ -1,4 +1,4 @@
-"""Make the sample ``minilm`` from the folder of all-MiniLM-L6-v2: ``python -m hfposemb.samples.pack FOLDER``.
+"""Make the sample ``minilm`` from the folder of all-MiniLM-L6-v2: ``python -m tests.pack_sample FOLDER``.
 
 README.md in hfposemb/samples/minilm describes the source and the results. The maps take minutes and depend on the
 versions of NumPy and umap-learn; all other files are the same on every machine.
@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.quantised.decoded import Decoded
-from ..checkpoints.safetensors.checkpoint import Checkpoint
-from ..models.extraction import extract
-from ..tables.table import EmbeddingTable, Provenance, table_of
-from .maps import FILE, key_of
+from app.session.stored_maps import FILE, key_of
+from hfposemb.checkpoints.quantised.decoded import Decoded
+from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
+from hfposemb.models.extraction import extract
+from hfposemb.samples import folder as sample_folder
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 WORDS = "embeddings.word_embeddings.weight"
 ATTENTION = "encoder.layer.0.attention.self"
@@ -92,8 +93,8 @@ def lay_out(folder: Path, out: Path) -> None:
     """
     from threadpoolctl import threadpool_limits
 
-    from ..analysis.projection.projecting import project
-    from ..analysis.projection.quality import point_trust
+    from hfposemb.analysis.projection.projecting import project
+    from hfposemb.analysis.projection.quality import point_trust
 
     found, values = extract(folder), dict[str, NDArray[Any]]()
     positions, words = found.position.table, found.token
@@ -121,7 +122,7 @@ def main() -> None:
     """Parse the command line, write the files and print their digests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="checkpoint of all-MiniLM-L6-v2")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "minilm", help="output folder")
+    parser.add_argument("--out", type=Path, default=sample_folder("minilm"), help="output folder")
     parser.add_argument("--maps", action=argparse.BooleanOptionalAction, default=True, help="compute the maps too")
     arguments = parser.parse_args()
     pack(arguments.folder, arguments.out)
