@@ -169,6 +169,7 @@ def test_live_models_name_their_head() -> None:
         _ = hpe.extract(model.transformer).head
 
 
+@pytest.mark.usefixtures("forked")
 def test_pickled_checkpoints_name_tied_heads_twice(tmp_path: Path) -> None:
     import torch
 

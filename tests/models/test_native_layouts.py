@@ -75,6 +75,7 @@ def test_prefixes_of_training_scripts(tmp_path: Path, token: str, position: str)
     ],
     ids=["Megatron", "Whisper", "nanoGPT"],
 )
+@pytest.mark.usefixtures("forked")
 def test_pickles_of_training_scripts(tmp_path: Path, nested: dict[str, Any]) -> None:
     def filled(value: Any) -> Any:
         if isinstance(value, dict):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import hfposemb as hpe
 from hfposemb.models.positions.position_mechanisms import keys
@@ -36,7 +37,7 @@ def test_debertas_rows_are_those_its_attention_gathers(tmp_path: Path, buckets: 
     stored = hpe.extract(tmp_path)
     table = next(
         value
-        for name, value in torch.load(_state(tmp_path), weights_only=True).items()
+        for name, value in load_file(tmp_path / "model.safetensors").items()
         if name.endswith("rel_embeddings.weight")
     )
     longest = farthest if farthest > 0 else 40
@@ -47,15 +48,6 @@ def test_debertas_rows_are_those_its_attention_gathers(tmp_path: Path, buckets: 
     distances = np.arange(40)[None, :] - np.arange(40)[:, None]
     assert np.array_equal(np.asarray(found.rows, np.float32)[found.row_of(distances)], theirs)
     assert stored.position.kind == "learned"
-
-
-def _state(folder: Path) -> Path:
-    """Return the weights of a folder as torch saves them."""
-    from safetensors.torch import load_file
-
-    out = folder / "state.pt"
-    torch.save(load_file(folder / "model.safetensors"), out)
-    return out
 
 
 def test_xlnets_distances_are_its_sinusoids(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import hfposemb as hpe
 from hfposemb.errors import MissingTableError
 from tests.hub import FakeHub
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 ONE, THREE, WIDE = torch.randn(16), torch.randn(3, 16), torch.randn(3, 20)
 
 
