@@ -46,7 +46,10 @@ def stored_map(table: EmbeddingTable, dims: int) -> Projection | None:
 
     measured, shares, told = (found[key_of(table.digest, dims, name)] for name in ("measured", "trust", "parameters"))
     rows, parameters = table.shape[0], json.loads(str(told))
-    trust = PointTrust(measured.astype(np.int64), *shares, NEIGHBOURS, rows, str(parameters["metric"]))
+    kept, trustworthiness, continuity = shares
+    trust = PointTrust(
+        measured.astype(np.int64), kept, trustworthiness, continuity, NEIGHBOURS, rows, str(parameters["metric"])
+    )
     return Projection(
         coordinates=points.astype(np.float32),
         rows=np.arange(rows),
