@@ -46,9 +46,9 @@ def stored_map(table: EmbeddingTable, dims: int) -> Projection | None:
 
     measured, shares, told = (found[key_of(table.digest, dims, name)] for name in ("measured", "trust", "parameters"))
     rows, parameters = table.shape[0], json.loads(str(told))
-    kept, trusted, continuous = shares
+    kept, trustworthiness, continuity = shares
     trust = PointTrust(
-        measured.astype(np.int64), kept, trusted, continuous, NEIGHBOURS, rows, str(parameters["metric"])
+        measured.astype(np.int64), kept, trustworthiness, continuity, NEIGHBOURS, rows, str(parameters["metric"])
     )
     return Projection(
         coordinates=points.astype(np.float32),

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .limits import Limits
 
 
-class StoredTensors(Protocol):
-    """Named tensors of one checkpoint, whatever its format."""
+class ReadTensors(Protocol):
+    """Named tensors that can be read, stored or changed as they are read."""
 
     @property
     def name(self) -> str:
@@ -40,12 +40,20 @@ class StoredTensors(Protocol):
         """Return the configuration that the checkpoint states itself, or ``None``."""
         ...
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
         ...
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only."""
+        ...
+
+
+class StoredTensors(ReadTensors, Protocol):
+    """Named tensors of one checkpoint, whatever its format."""
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file that holds a tensor."""
         ...
 
 
@@ -70,7 +78,7 @@ def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
 
 
 OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": _open_gguf, ".onnx": _open_onnx}
-"""Opens a checkpoint, by the suffix of its file, one of ``format_names.SUFFIXES``; imports its reader."""
+"""Opens a checkpoint, by the suffix of its file, one of ``file_choice.SUFFIXES``; imports its reader."""
 
 
 def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:

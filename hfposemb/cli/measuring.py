@@ -1,4 +1,4 @@
-"""Commands that compare sources."""
+"""Commands that compare sources, and those that measure many sources and show a survey."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import html
 import signal
 import sys
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from ..errors import HfposembError, InputError
 from ..models.extraction import extract
 from ..surveys.worker_pool import Engine
 from ..text import display
-from .options import Terminated, parts_of, print_json, print_result
+from .options import Terminated, byte_size, parts_of, print_json, print_result
 
 if TYPE_CHECKING:
     from ..surveys.source_figures import Plan
@@ -192,3 +194,51 @@ def run_reproduce(given: argparse.Namespace) -> None:
         given.studies, models=dict(models), allow_full_download=given.allow_full_download, progress=given.told
     )
     print_result("\n\n".join(map(str, found)), {"studies": [asdict(one) for one in found]}, given)
+
+
+PAGE = "_atlas.html"
+"""Name of the page in the folder of a survey; readers of partitioned parquet skip names with this prefix."""
+
+
+def run_atlas(given: argparse.Namespace) -> None:
+    """Write the page of a survey, and with ``--dataset`` a dataset for the Hub."""
+    from ..files import complete_file
+    from ..reports.atlas_page import APP, atlas_page
+    from ..reports.report import check_path
+    from ..surveys.survey_dataset import write_dataset
+    from ..surveys.survey_folder import rows_of
+
+    out = given.out or _place(given.survey)
+    check_path(out)
+    rows = rows_of(given.survey).sort_values("source", kind="stable", key=lambda names: names.str.lower())
+    name = Path(given.survey).resolve().name or given.survey
+    page = atlas_page(rows, title=given.title or f"Atlas of {name}", app=given.app or APP)
+    with complete_file(out) as file:
+        file.write(page.encode())
+    failed = rows[rows["metric"].isna()].drop_duplicates("source")
+    facts = {
+        "page": str(out),
+        "bytes": out.stat().st_size,
+        "models": rows[rows["metric"].notna()]["source"].nunique(),
+        "failed": dict(zip(failed["source"], failed["error"], strict=True)),
+        "dataset": None,
+    }
+    if given.dataset is not None:
+        facts["dataset"] = str(write_dataset(rows, given.dataset, **({"name": given.title} if given.title else {})))
+    if given.json:
+        print_json(facts)
+    else:
+        print(f"wrote {out}: {facts['models']:,} models, {byte_size(out.stat().st_size)}, opens in any browser")
+        if facts["dataset"] is not None:
+            where = facts["dataset"]
+            print(f"wrote {where}: upload it with 'hf upload OWNER/NAME {where} --repo-type dataset'")
+    if given.open:
+        webbrowser.open(out.resolve().as_uri())
+
+
+def _place(survey: str) -> Path:
+    """Return where the page goes by default: into the folder, or next to a file of rows."""
+    if "://" in survey:
+        raise InputError(f"{survey} is not a folder of this machine; give --out FILE.html for the page")
+    path = Path(survey)
+    return path / PAGE if path.is_dir() else path.with_suffix(".html")

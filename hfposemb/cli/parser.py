@@ -16,11 +16,10 @@ from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
-from .browsing import run_atlas
-from .checking import run_check, run_rope
 from .inspecting import (
     run_cache,
     run_changes,
+    run_check,
     run_export,
     run_extract,
     run_head,
@@ -28,10 +27,11 @@ from .inspecting import (
     run_neighbours,
     run_odd,
     run_project,
+    run_rope,
     run_similarity,
     run_verify,
 )
-from .measuring import run_compare, run_reproduce, run_survey, run_trajectory
+from .measuring import run_atlas, run_compare, run_reproduce, run_survey, run_trajectory
 from .options import Command
 from .serving import run_app, run_space
 from .skill import run_skill

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CheckpointError
 from ...tables.table import CHUNK_BYTES
+from ..formats import ReadTensors
 from ..quantised.decoded import refusal
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import shortened
@@ -49,39 +50,6 @@ class ModuleChange:
     tokens: str | None = None
     ids: tuple[int, ...] = ()
     refused: str = ""
-
-
-class ReadTensors(Protocol):
-    """Named tensors that can be read."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        ...
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names."""
-        ...
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        ...
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration."""
-        ...
-
-    def file_bytes(self, name: str) -> int | None:
-        """Return the size of the file that holds a tensor."""
-        ...
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from ...errors import HubError
+from ...errors import HubError, InputError, MissingFileError, OfflineError, RefusedError
 from ...logs import LOG
 from ...progress import Progress, Traffic, progress_watcher
 from .. import deadline as deadlines
@@ -13,8 +16,7 @@ from ..deadline import Deadline
 from ..limits import DEFAULT_LIMITS, Limits
 from .http_answers import NotYetError, Reading, Sink, Validator, Version, WrongAnswerError, strong
 from .http_connection import Connection
-from .http_refusals import refusal, unnamed
-from .http_retries import retried
+from .http_errors import http_errors
 
 if TYPE_CHECKING:
     import httpx2
@@ -205,3 +207,114 @@ class Wire:
 
     def _retried(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
         return retried(attempt, deadline, repo=self.repo, what=what, seconds=self.limits.seconds)
+
+
+_BUSY = {408, 425, 429, 500, 502, 503, 504}
+
+
+def unnamed(connection: Connection, response: httpx2.Response, file: str) -> Exception:
+    """Return the error for a first response without a commit: later responses could belong to another one."""
+    code = response.headers.get("x-error-code", "")
+    if response.status_code == 404 and code != "EntryNotFound":
+        return refusal(connection, response, file)
+    return WrongAnswerError("the response names no commit, as the Hub's responses do")
+
+
+def refusal(connection: Connection, response: httpx2.Response, file: str) -> Exception:
+    """Return the error for a response that is not the file, with what to do; its body is not read."""
+    status, code = response.status_code, response.headers.get("x-error-code", "")
+    said = response.headers.get("x-error-message", "")
+    repo, revision, token = connection.repo, connection.revision, connection.token
+    known = token is not False and "authorization" in connection.headers()
+    where = f"on the Hub at {revision}" if revision != "main" else "on the Hub"
+    if status in _BUSY:
+        return NotYetError(f"the Hub returned status {status}", wait=_retry_after(response.headers))
+    if code == "GatedRepo":
+        advice = "accept its conditions on its page" if known else "accept its conditions on its page and log in"
+        if token is False:
+            advice = "to read gated models, run the app on your own machine"
+        return RefusedError(f"{repo} is gated; {advice}", repo=repo, gated=True)
+    if code == "RevisionNotFound":
+        return HubError(f"{repo} has no revision {revision!r:.100}; see the branches and tags on its page")
+    if code == "EntryNotFound":
+        return MissingFileError(f"{repo} has no file {file} {where}")
+    if status == 401 and "credentials" in said.lower():
+        message = f"{repo}: the Hub rejected the token; log in again with 'hf auth login'"
+        return RefusedError(message, repo=repo, rejected=True)
+    if code == "RepoNotFound" or status in (401, 404):
+        advice = "check its name and whether your token can read it" if known else "check its name"
+        if not known and token is not False:
+            advice += "; for a private model log in with 'hf auth login'"
+        return RefusedError(f"{repo} is not a public model on the Hub; {advice}", repo=repo)
+    if status == 403:
+        return RefusedError(f"{repo}: the Hub refused access (403); check the permissions of your token", repo=repo)
+    return WrongAnswerError(f"the Hub returned status {status}")
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server asks to wait, given in seconds or as a date."""
+    stated = headers.get("retry-after", "").strip()
+    if re.fullmatch(r"\d{1,9}", stated):
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+_TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
+_WRONG = 3  # attempts if responses violate the protocol
+
+
+def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: str, seconds: float) -> _T:
+    """Retry until success, a permanent failure or the deadline; the single retry policy for all reads.
+
+    Args:
+        attempt: Makes one attempt.
+        deadline: Deadline of the read.
+        repo: Name of the repository.
+        what: What is read.
+        seconds: Time that a whole read may take.
+    """
+    http, wrong = http_errors(), 0
+    subject = f"{repo} {what}"
+    for tried in range(1, _TRIES + 1):
+        wait: float | None = None
+        try:
+            return _permanent(attempt, repo=repo, what=what)
+        except NotYetError as error:
+            reason, wait = str(error), error.wait
+        except WrongAnswerError as error:
+            reason, wrong = str(error), wrong + 1
+            if wrong == _WRONG:
+                raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
+        except http.unreachable:
+            reason = "the Hub cannot be reached"
+            if tried == _WRONG:
+                raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
+        except http.timeout:
+            reason = "the Hub did not respond in time"
+        except (http.request, http.stream):
+            reason = "the connection broke"
+        pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
+        if pause > deadline.left:
+            asked = f" and asks to wait {wait:.0f} s" if wait else ""
+            given = f"given up after {seconds:g} s" if not wait else "try again later"
+            raise HubError(f"{subject}: {reason}{asked}; {given}") from None
+        LOG.info("%s: %s; trying again in %.2g s", subject, reason, pause)
+        time.sleep(pause)
+    raise HubError(f"{subject}: {reason} (tried {_TRIES} times); try again later")
+
+
+def _permanent(attempt: Callable[[], _T], *, repo: str, what: str) -> _T:
+    """Make one attempt; raise an error of this package for a failure that no other attempt would mend."""
+    from huggingface_hub.errors import HFValidationError, OfflineModeIsEnabled
+
+    try:
+        return attempt()
+    except OfflineModeIsEnabled:
+        raise OfflineError(f"{repo} {what}: offline mode is on; unset HF_HUB_OFFLINE") from None
+    except http_errors().bad_address:
+        raise HubError(f"{repo} {what}: the address is invalid; check HF_ENDPOINT and the proxy") from None
+    except HFValidationError:
+        raise InputError(f"{repo!r:.100} is not a repository name; write owner/name") from None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ...errors import MissingFileError
 from ..deadline import Deadline
 from ..folder_layouts import EXPORTS
-from ..format_names import choose_format, has_format
 from ..formats import FormatCheckpoint, StoredTensors, open_format
 from ..safetensors.file_choice import (
     INDEX,
@@ -16,8 +15,10 @@ from ..safetensors.file_choice import (
     MODULES,
     TRANSFORMER,
     choose_file,
+    choose_format,
     choose_pickle,
     foreign_file,
+    has_format,
     is_checkpoint,
     is_index,
     is_pickled,

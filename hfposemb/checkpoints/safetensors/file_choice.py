@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 from ...errors import CheckpointError
 from ..folder_layouts import EXPORTS, PIPELINE, advice
-from ..format_names import choose_format, has_format, models
 from ..limits import DEFAULT_LIMITS
 from ..strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
 
@@ -26,6 +25,15 @@ FOREIGN_FORMATS = {
 }
 """What to do with files that are not read, by their suffix."""
 
+
+SUFFIXES: tuple[str, ...] = (".gguf", ".onnx")
+"""Suffixes of formats other than safetensors that are read by ranges of bytes; see ``formats``."""
+
+_SPLIT = r"-(\d{5})-of-\d{5}\.gguf$"
+_NO_MODEL = r"^mmproj|[-_.]mmproj|imatrix"
+"""Names of GGUF files without a model: the image encoders beside it, and statistics for its quantisation."""
+
+_MOST_SHOWN = 8
 
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -96,6 +104,38 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
     if stored:
         raise fault(name, f"holds shards, {shown}, but not their index; download {INDEX} too")
     return None
+
+
+def has_format(file: str) -> bool:
+    """Return whether a file name has the suffix of one of the formats of ``SUFFIXES``."""
+    return PurePosixPath(file).suffix in SUFFIXES
+
+
+def choose_format(names: Sequence[str], *, name: str) -> str | None:
+    """Choose a folder's checkpoint among the files of these formats.
+
+    Args:
+        names: Names of the folder's files.
+        name: Name of the folder in messages.
+
+    Returns:
+        The chosen name; ``None`` if there is none.
+
+    Raises:
+        CheckpointError: If the choice is ambiguous.
+    """
+    found = models(names)
+    if len(found) > 1:
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        listed = ", ".join(map(shortened, found[:_MOST_SHOWN]))
+        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {name}/{found[0]}")
+    return found[0] if found else None
+
+
+def models(names: Sequence[str]) -> list[str]:
+    """Return the files among ``names`` that are models of these formats; of several splits, the first."""
+    found = [file for file in names if has_format(file) and not re.search(_NO_MODEL, PurePosixPath(file).name)]
+    return sorted(file for file in found if (split := re.search(_SPLIT, file)) is None or int(split[1]) == 1)
 
 
 def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
