@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import app
-from app.findings import chosen_word, token_search
+from app.findings import chosen_word
+from app.findings.tokens import token_search
 from app.session import address
 
 WORD = "Word, part of a word, or id"

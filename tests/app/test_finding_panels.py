@@ -10,9 +10,9 @@ import pytest
 
 import hfposemb as hpe
 from app.components.plot import NeighbourList
-from app.findings import properties as requirement_app
-from app.findings import undertrained as odd_app
+from app.findings.positions import properties as requirement_app
 from app.findings.positions.properties import requirement_panel
+from app.findings.tokens import undertrained as odd_app
 from app.findings.tokens.undertrained import odd_panels
 from app.jobs.visitor import Visitor
 from app.session.opened import Opened

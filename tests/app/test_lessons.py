@@ -136,7 +136,7 @@ def labels() -> set[str]:
     import gradio as gr
 
     import app
-    from app.findings import probing, shifts
+    from app.findings.positions import probing, shifts
 
     with gr.Blocks() as blocks:
         app.panel()

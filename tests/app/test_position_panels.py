@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.findings import (
-    image_patches,
-    position_clouds,
-    position_lines,
-    position_tables,
-    shifts,
-)
+from app.findings.positions import image_patches, position_clouds, position_lines, position_tables, shifts
 from app.session import shown_positions
 from app.session.library import Library
 from app.session.opened import Opened

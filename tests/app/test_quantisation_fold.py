@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import hfposemb as hpe
-from app.findings import quantisation
+from app.findings.compare import quantisation
 from app.findings.compare.quantisation import forms_of, measure, quantisation_panels, wanted_of
 from app.jobs.visitor import Visitor
 from app.session.state import Session

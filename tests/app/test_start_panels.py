@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.findings import model_input
+from app.findings.start import model_input
 from app.findings.start.questions import cards, ordinal, questions
 from app.findings.start.shapes import facts_of, shape_panels
 from app.session.library import Library

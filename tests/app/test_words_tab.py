@@ -11,7 +11,8 @@ import pytest
 
 import hfposemb as hpe
 from app.components.plot import Panel
-from app.findings import model_input, sum_amplitude, sum_view, word_order
+from app.findings.start import model_input
+from app.findings.words import sum_amplitude, sum_view, word_order
 from app.findings.words.sentence_words import strip
 from app.findings.words.sum_view import Asked, View
 from app.session.library import Library

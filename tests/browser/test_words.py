@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hfposemb as hpe
-from app.findings import sum_view
+from app.findings.words import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
 from tests.conftest import in_full
