@@ -26,7 +26,6 @@ from .opened import Opened, waiting
 
 if TYPE_CHECKING:
     from .background_jobs import BackgroundJob
-    from .state import Session
 
 Draw = Callable[..., Any]
 
@@ -96,7 +95,7 @@ def changes(component: Any) -> list[Any]:
     return [component.input, component.release] if isinstance(component, gr.Slider) else [component.input]
 
 
-def bind(session: Session) -> None:
+def bind(session: Any) -> None:
     """Bind the drawings of a tab: when its sources change, and on the events of each.
 
     It is not a generator, whose values Gradio's page loses in a tab that it has not mounted yet: what differs in the
@@ -121,7 +120,7 @@ def bind(session: Session) -> None:
     gr.on(triggers, draw_tab, [session.due, session.unfolded, *inputs], [*outputs, session.rest], **options)
 
 
-async def _drawn(session: Session, due: list[Any], unfolded: list[str], values: dict[Any, Any]) -> dict[Any, Any]:
+async def _drawn(session: Any, due: list[Any], unfolded: list[str], values: dict[Any, Any]) -> dict[Any, Any]:
     """Return what is to be shown of a tab, by component.
 
     This has at most one row of panels, so that the first is seen at once; the state ``rest`` then asks for more.
