@@ -118,6 +118,14 @@ def test_the_page_stays_small(site: SimpleNamespace) -> None:
     assert sum(values) <= 60_000, "what is drawn at once is small; numbers are files"
 
 
+def test_the_page_has_few_components_and_listeners(site: SimpleNamespace) -> None:
+    """Gradio's page walks over both at each event: see ``session.drawing``, which has one listener for each tab."""
+    config = site.client.get("/config").json()
+    assert len(config["dependencies"]) <= 80
+    assert len(config["components"]) <= 325
+    assert sum(one["type"] == "state" for one in config["components"]) <= 72
+
+
 @pytest.mark.parametrize("mend", MENDS, ids=["streams", "events"])
 def test_a_fault_of_gradio_is_mended_in_what_is_sent(mend: Mend) -> None:
     """It is in one script of the Gradio that is installed, once."""
