@@ -430,7 +430,7 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:
-    listed = {"help": text} if name in LISTED else {}
+    listed: dict[str, Any] = {"help": text} if name in LISTED else {}
     command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.", **listed)
     command.set_defaults(run=run)
     return command
