@@ -430,11 +430,8 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
 
 
 def _command(commands: Commands, name: str, run: Command, text: str) -> argparse.ArgumentParser:
-    about = f"{text[0].upper()}{text[1:]}."
-    if name in LISTED:
-        command = commands.add_parser(name, description=about, help=text)
-    else:
-        command = commands.add_parser(name, description=about)
+    listed: dict[str, Any] = {"help": text} if name in LISTED else {}
+    command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.", **listed)
     command.set_defaults(run=run)
     return command
 
