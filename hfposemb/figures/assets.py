@@ -18,9 +18,3 @@ def asset(name: str) -> str:
 def plotly_js() -> str:
     """Return plotly.js with the traces that are drawn here, less than half of the whole; ``make plotly`` builds it."""
     return (Path(__file__).with_name("bundle") / "plotly.min.js").read_text(encoding="utf-8")
-
-
-@cache
-def compressed_plotly_js() -> bytes:
-    """Return ``plotly_js()`` compressed with Brotli, at its highest quality."""
-    return (Path(__file__).with_name("bundle") / "plotly.min.js.br").read_bytes()
