@@ -338,7 +338,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     """
     from . import failures
     from .jobs import children
-    from .server.gradio_import import import_gradio, keep_from_pyplot
+    from .server.gradio_patches import import_gradio
     from .server.reach import free_port, offers_sign_in, open_browser, reach
     from .server.temporary_folder import own_folder
 
@@ -346,7 +346,6 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     import_gradio()
-    keep_from_pyplot()
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)
@@ -473,19 +472,23 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
-    from .components.files import kept_files, served_folders
+    from .components.files import served_folders
     from .server.event_streams import EventStreams
     from .server.failed_requests import FailedRequests
+    from .server.gradio_patches import mended_scripts
     from .server.ownership import Owned
     from .server.page_delivery import PageDelivery
     from .server.route_allowlist import Doors
     from .server.sign_in import SignedIn
-    from .server.static_delivery import StaticDelivery
 
     if public and os.environ.get("GRADIO_ALLOWED_PATHS"):
         raise InputError("GRADIO_ALLOWED_PATHS serves local files, which public mode does not allow; unset it")
     outermost = [Middleware(FailedRequests, public=public)]
     outermost += [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn), Middleware(Owned)] if sign_in else []
-    delivery = Middleware(EventStreams), Middleware(PageDelivery), Middleware(StaticDelivery, kept=kept_files)
-    return {**app_kwargs, "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())]}
+    delivery = Middleware(EventStreams), Middleware(PageDelivery)
+    return {
+        **app_kwargs,
+        "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())],
+        "routes": [*mended_scripts(), *app_kwargs.get("routes", ())],
+    }

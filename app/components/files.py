@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -49,7 +49,6 @@ class Store:
         self._sizes: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
         self._closed = False
-        self.kept: dict[str, bytes | None] = {}
 
     @lazy_attribute
     def folder(self) -> Path:
@@ -78,9 +77,7 @@ class Store:
             with suppress(OSError):  # not empty if the same content has another name
                 dropped.parent.rmdir()
 
-    def keep(
-        self, name: str, read: Callable[[], bytes], compressed: Callable[[], bytes | None] = lambda: None
-    ) -> dict[str, Any]:
+    def keep(self, name: str, read: Callable[[], bytes]) -> dict[str, Any]:
         """Write a script or a style sheet once, never to drop it, and serve it from there.
 
         Copies in Gradio's own cache are only offered as downloads.
@@ -90,7 +87,6 @@ class Store:
             if not path.exists():
                 _fill(path, read())
                 gr.set_static_paths(path)
-                self.kept[f"/gradio_api/file={path}"] = compressed()
         return FileData(path=str(path), orig_name=name).model_dump()
 
     def close(self) -> None:
@@ -162,11 +158,3 @@ def kept_file(content: bytes, name: str) -> str:
 def served_folders() -> tuple[str, ...]:
     """Return the folders of all files that pages are given: Gradio's and that of the shared ones."""
     return str(Path(get_upload_folder()).resolve()), str(shared().folder)
-
-
-def kept_files() -> Mapping[str, bytes | None]:
-    """Return the paths at which the scripts and the style sheet of all rows are served.
-
-    Each maps to its content compressed with Brotli, or ``None`` if that is to be computed.
-    """
-    return shared().kept

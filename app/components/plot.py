@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import gradio as gr
 
-from hfposemb.figures.assets import asset, compressed_plotly_js, plotly_js
+from hfposemb.figures.assets import asset, plotly_js
 from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
@@ -31,6 +31,9 @@ from .recipe import Recipe
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+SCRIPT = "hfposemb.js"
+"""Name of the script that a page loads once for all its rows."""
 
 LOAD_JS = f"""
 {on_load("drawStyledRow")}
@@ -295,5 +298,5 @@ def _script() -> dict[str, Any]:
     """Return the script that a page loads once for all its rows, which loads what is served next to it."""
     store = served.shared()
     store.keep("hfposemb.css", lambda: asset("plot.css").encode())
-    store.keep("plotly.min.js", lambda: plotly_js().encode(), compressed_plotly_js)
-    return store.keep("hfposemb.js", lambda: page_script().encode())
+    store.keep("plotly.min.js", lambda: plotly_js().encode())
+    return store.keep(SCRIPT, lambda: page_script().encode())

@@ -1,4 +1,7 @@
-"""How the page reaches a browser: compressed, with its script in its head and a preview of its link."""
+"""How the page reaches a browser: compressed, with its script in its head and a preview of its link.
+
+Gradio says of no file how long it holds, and sends each again to a browser that has it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import html
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 
+from ..components.files import shared
+from ..components.plot import SCRIPT
 from .link_preview import PICTURE_PATH, picture, with_preview
 
 if TYPE_CHECKING:
@@ -20,8 +26,10 @@ if TYPE_CHECKING:
 DESCRIPTIONS = frozenset({"config", "info"})
 """Last parts of the paths of descriptions of the page. Gradio compresses scripts; numbers hardly shrink."""
 
-_SCRIPT = re.compile(r'"url":"[^"\\]*(/gradio_api/file=(?:[^"\\]|\\.)*/hfposemb\.js)"')
-"""The address of the app's script in the value of a row of panels, as a JSON string."""
+KEEP = "public, max-age=31536000, immutable"
+
+_MODULE = re.compile(r"/assets/[\w-][\w.-]*\.(?:js|css)")
+"""Path of a module or style sheet of Gradio, which has a digest in its name."""
 
 
 class PageDelivery:
@@ -42,19 +50,40 @@ class PageDelivery:
             await self.page(scope, receive, send)
         elif path is not None and path.rpartition("/")[2] in DESCRIPTIONS:
             await self.compressed(scope, receive, send)
+        elif path is not None and (_MODULE.fullmatch(path) or _is_script(path)):
+            await self.app(scope, receive, partial(_send_kept, send))
         else:
             await self.app(scope, receive, send)
 
 
-def with_script(page: str) -> str:
+def _is_script(path: str) -> bool:
+    """Return whether a path is that of a script or style sheet of rows, in a folder with a new name for every start."""
+    return path.rpartition("/")[0] == f"/gradio_api/file={shared().folder}"
+
+
+async def _send_kept(send: Send, message: Message) -> None:
+    """Send a part of a file that a browser need not ask for again."""
+    if message["type"] == "http.response.start" and message["status"] == 200:
+        headers = MutableHeaders(raw=list(message["headers"]))
+        headers["cache-control"] = KEEP
+        message = {**message, "headers": headers.raw}
+    await send(message)
+
+
+def with_script(page: str, path: str) -> str:
     """Return the page with the script of its rows in its head, so that figures load while Gradio builds the page.
 
     A page without rows, such as that of a login, stays as it is.
+
+    Args:
+        page: HTML of the page.
+        path: Where the server has the script.
     """
-    if (found := _SCRIPT.search(page)) is None:
+    address = f"/gradio_api/file={path}"
+    if json.dumps(address)[1:-1] not in page:
         return page
-    address = html.escape("." + json.loads(f'"{found[1]}"'))  # relative, because a proxy may have another scheme
-    return page.replace("</head>", f'\t<script type="module" src="{address}"></script>\n\t</head>', 1)
+    tag = f'\t<script type="module" src=".{html.escape(address)}"></script>\n\t</head>'  # a proxy may change scheme
+    return page.replace("</head>", tag, 1)
 
 
 class _Previewed:
@@ -89,7 +118,8 @@ def _is_html(start: Mapping[str, Any]) -> bool:
 
 async def _send_page(scope: Scope, start: Message, body: bytes, send: Send) -> None:
     query = scope.get("query_string", b"").decode("latin-1")
-    content = with_script(with_preview(body.decode(), query=query, origin=_origin(scope))).encode()
+    page = with_preview(body.decode(), query=query, origin=_origin(scope))
+    content = with_script(page, str(shared().folder / SCRIPT)).encode()
     headers = MutableHeaders(raw=list(start["headers"]))
     headers["content-length"] = str(len(content))
     await send({**start, "headers": headers.raw})

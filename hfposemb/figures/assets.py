@@ -24,9 +24,3 @@ def script(path: Path) -> str:
 def plotly_js() -> str:
     """Return plotly.js with the traces that are drawn here, less than half of the whole; ``make plotly`` builds it."""
     return (BUNDLE / "plotly.min.js").read_text(encoding="utf-8")
-
-
-@cache
-def compressed_plotly_js() -> bytes:
-    """Return ``plotly_js()`` compressed with Brotli, at its highest quality."""
-    return (BUNDLE / "plotly.min.js.br").read_bytes()

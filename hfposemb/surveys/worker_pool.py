@@ -1,10 +1,10 @@
-"""Workers for many sources: processes of this machine, or an existing Dask cluster run by joblib."""
+"""Workers for many sources: processes of this machine, or an existing Dask cluster."""
 
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -191,18 +191,6 @@ def _given(function: Callable[[Item, Permits], Result], permits: Permits, item: 
     return function(item, permits)
 
 
-def _quietly(outputs: Generator[Result, None, None]) -> Iterator[Result]:
-    """Yield all results; if closed early, suppress joblib's warning about unfinished work."""
-    try:
-        # Not "yield from", which would close the inner generator before the warnings are suppressed.
-        for result in outputs:  # noqa: UP028
-            yield result
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outputs.close()
-
-
 def _there(
     client: Any,
     requests: int,
@@ -214,43 +202,25 @@ def _there(
 
     How many items a worker takes at a time is the cluster's choice, whether they are ``reading`` or not.
     """
-    import joblib
+    from distributed import KilledWorker, as_completed
 
     try:
-        with joblib.parallel_config(_backend()(client=client, wait_for_workers_timeout=_SECONDS), n_jobs=-1):
-            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        yield from _quietly(parallel(joblib.delayed(function)(item, Shared(requests)) for item in items))
+        client.wait_for_workers(1, timeout=_SECONDS)
     except TimeoutError as error:
         raise HfposembError(
             f"the Dask scheduler at {client.scheduler.address} has no workers; start one with 'dask worker'"
         ) from error
-
-
-@cache
-def _backend() -> type[Any]:
-    """Return joblib's Dask backend, modified to report every task."""
-    from concurrent.futures import Future
-
-    from joblib._dask import DaskDistributedBackend
-
-    class Backend(DaskDistributedBackend):  # type: ignore[misc]
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            # With one core, joblib would run a loop in this process instead.
-            return max(2, int(super().effective_n_jobs(n_jobs)))
-
-        def submit(self, func: Any, callback: Callable[[Any], object] | None = None) -> Future[Any]:
-            ((_, (item, *_), _),) = func.items
-            found: Future[Any] = super().submit(func, callback)
-
-            def end(done: Future[Any]) -> None:
-                # joblib gets no callback when Dask gives up on a task, and would wait forever.
-                if callback is not None and done.exception() is not None:
-                    callback([Lost(item, _ENDED)])
-
-            found.add_done_callback(end)
-            return found
-
-    return Backend
+    permits = Shared(requests)
+    asked = {client.submit(function, item, permits, pure=False): item for item in items}
+    try:
+        for done in as_completed(asked, loop=client.loop):  # type: ignore[no-untyped-call]
+            item = asked.pop(done)
+            try:
+                yield done.result()
+            except (KilledWorker, CancelledError):  # Dask gave up on it, or on its scheduler
+                yield Lost(item, _ENDED)
+    finally:
+        client.cancel(list(asked))  # what is left if whoever reads the results stops
 
 
 @contextmanager

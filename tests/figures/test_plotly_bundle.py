@@ -10,10 +10,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import brotli
 import pytest
 
-from hfposemb.figures.assets import compressed_plotly_js, plotly_js
+from hfposemb.figures.assets import plotly_js
 from tests.conftest import FULL
 
 ROOT = Path(__file__).parents[2]
@@ -42,10 +41,6 @@ def test_the_bundle_looks_a_point_up_as_often_as_its_recipe_says() -> None:
     (wait,) = re.findall(r"HOVERMINTIME = (\d+);", (RECIPE / "traces.cjs").read_text())
     assert re.findall(r"\.HOVERMINTIME=(\d+)", plotly_js()) == [wait]
     assert "HOVERMINTIME:50" in plotly_js()  # what the recipe replaces, once for all that use it
-
-
-def test_the_compressed_bundle_is_the_same_script() -> None:
-    assert brotli.decompress(compressed_plotly_js()).decode() == plotly_js()
 
 
 def test_what_the_bundle_names_by_a_digest_is_named_by_its_content() -> None:

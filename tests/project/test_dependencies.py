@@ -31,7 +31,7 @@ PRIVATE = {
     "umap-learn": r"\bumap\.umap_\b",
     "numba": r"\bnumba\.core\b",
     "plotly": r"\bfigure\._data\b",
-    "joblib": r"\bjoblib\._dask\b",
+    "joblib": r"\bjoblib\.externals\b",
     "gradio": r"\bgradio\.(context|component_meta|data_classes)\b",
 }
 """What is used that its library does not document, by package."""

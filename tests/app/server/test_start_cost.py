@@ -2,62 +2,82 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import gradio
 import pytest
+from hfposemb.app.server import gradio_patches
+from hfposemb.app.server.gradio_patches import STREAMS, SWITCH, mended_scripts
+from starlette.testclient import TestClient
+
+
+def printed(code: str, **variables: str) -> list[str]:
+    """Return the lines that some code prints in a process of its own."""
+    there = {**os.environ, **variables}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=there)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
 
 IMPORTED = """
 import ast, sys
-from hfposemb.app.server.gradio_import import import_gradio
+from hfposemb.app.server import gradio_patches
 parsed, parse = [], ast.get_source_segment
 ast.get_source_segment = lambda *args, **options: parsed.append(args) or parse(*args, **options)
 finders = list(sys.meta_path)
-import_gradio()
+gradio_patches.import_gradio()
 writer = sys.modules["gradio.component_meta"].create_or_modify_pyi
-print(len(parsed), "of the stubs' classes parsed")
+print("parsed" if parsed else "not parsed", [name for name in ("pandas",) if name in sys.modules])
 print(writer.__module__, writer.__name__, sys.meta_path == finders)
+import gradio
+with gradio.Blocks():
+    gradio.Button().click(lambda: None)
+from gradio.caching import pd
+import pandas
+print(pd.DataFrame is pandas.DataFrame)
 """
 
 
-def test_gradio_is_imported_without_stubs_and_left_as_it_is() -> None:
-    """No class is parsed during the import; afterwards Gradio's function is its own again, and parses."""
-    printed = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == [
-        "0 of the stubs' classes parsed",
+@pytest.mark.parametrize(
+    ("switch", "first"), [("1", "not parsed []"), ("0", "parsed ['pandas']")], ids=["patched", "as it is"]
+)
+def test_gradio_is_imported_without_stubs_and_pandas_and_left_as_it_is(switch: str, first: str) -> None:
+    """Afterwards its function is its own again, and pandas is imported where it is used."""
+    assert printed(IMPORTED, **{SWITCH: switch}) == [
+        first,
         "gradio.component_meta create_or_modify_pyi True",
+        "True",
     ]
 
 
-LATER = """
-import sys
-from hfposemb.app.server.gradio_import import import_gradio
-import_gradio()
-import gradio
-print([name for name in ("pandas", "mcp", "IPython") if name in sys.modules])
-print(gradio.Button.click.__doc__.partition(".")[0].strip())
-import pandas
-from gradio.caching import pd
-print(pd.DataFrame is pandas.DataFrame)
-with gradio.Blocks() as blocks:
-    gradio.Button().click(lambda: None)
-from gradio.mcp import GradioMCPServer
-from mcp.server import Server
-print(isinstance(GradioMCPServer(blocks).mcp_server, Server))
-"""
+@pytest.mark.parametrize("changed", ["STUBS = 'gradio.moved', 'x'", "STUBS = 'gradio.utils', 'moved'", "PANDAS = 'no'"])
+def test_a_gradio_that_is_built_differently_is_imported_as_it_is(changed: str) -> None:
+    code = IMPORTED.replace("finders =", f"gradio_patches.{changed}\nfinders =")
+    assert printed(code)[0] == "parsed ['pandas']"
 
 
-def test_packages_that_gradio_need_not_have_yet_are_imported_where_it_uses_them() -> None:
-    """That is so of pandas to hash, and of the MCP SDK by Gradio's own server."""
-    pytest.importorskip("mcp")
-    printed = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == ["[]", "Triggered when the Button is clicked", "True", "True"]
+def test_the_mend_of_streams_fits_the_gradio_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script has the expression once, and is served with the other, ahead of Gradio's own."""
+    before, after = STREAMS
+    (route,) = mended_scripts()
+    script = (Path(gradio.__file__).parent / "templates" / "frontend" / route.path[1:]).read_bytes()
+    answer = TestClient(route).get(route.path)  # type: ignore[arg-type]
+    assert answer.content == script.replace(before, after)
+    assert answer.headers["content-type"].startswith("text/javascript")
+    monkeypatch.setattr(gradio_patches, "STREAMS", (b"not there", b""))
+    assert mended_scripts() == []
+    monkeypatch.undo()
+    monkeypatch.setenv(SWITCH, "0")
+    assert mended_scripts() == []
 
 
 LAUNCHED = """
 import sys
 from hfposemb.app import launch
-from hfposemb.app.server.gradio_import import import_gradio
+from hfposemb.app.server.gradio_patches import import_gradio
 import_gradio()
 import hfposemb.analysis.projection.projecting as projection
 from hfposemb.tables import closed_forms
@@ -71,26 +91,12 @@ client = Client(blocks.local_url, verbose=False)
 blocks._queue.events_recorded = 10**6  # after ever so many events nothing is summed up, either
 for _ in range(3):  # what follows an answer is done before the next but one
     client.predict(source="sample:bert", api_name="/info")
-late = ("matplotlib.pyplot", "numba", "pandas", "scipy", "sklearn", "torch", "transformers", "umap")
+late = ("numba", "pandas", "scipy", "sklearn", "torch", "transformers", "umap")
 print(len(judged), "projections judged, sinusoid computed once or twice:", 1 <= len(waves) <= 2)
 print([name for name in late if name in sys.modules])
-
-import matplotlib.pyplot
-from gradio.utils import MatplotlibBackendMananger
-matplotlib.use("svg")
-with MatplotlibBackendMananger():
-    print(matplotlib.get_backend())
-print(matplotlib.get_backend())
 """
 
 
 def test_the_app_imports_no_package_that_its_first_page_does_not_need() -> None:
-    """Nor does it judge a picture before that is seen. Gradio still sets the backend of matplotlib where imported."""
-    pytest.importorskip("matplotlib")
-    printed = subprocess.run([sys.executable, "-c", LAUNCHED], capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines() == [
-        "0 projections judged, sinusoid computed once or twice: True",
-        "[]",
-        "agg",
-        "svg",
-    ]
+    """Nor does it judge a picture before that is seen."""
+    assert printed(LAUNCHED) == ["0 projections judged, sinusoid computed once or twice: True", "[]"]

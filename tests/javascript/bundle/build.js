@@ -1,11 +1,9 @@
-// Writes hfposemb/figures/bundle/plotly.min.js: plotly.js as its own build makes it, without the traces that are not drawn;
-// and the same compressed, which takes too long to be done at every start of the app. The bytes depend on package-lock.json
-// and on node's version of brotli only, not on the folder that they are built in.
+// Writes hfposemb/figures/bundle/plotly.min.js: plotly.js as its own build makes it, without the traces that are not drawn.
+// The bytes depend on package-lock.json only, not on the folder that they are built in.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { brotliCompressSync, constants } from "node:zlib";
 import { build } from "esbuild";
 
 const require = createRequire(import.meta.url);
@@ -53,4 +51,3 @@ const { outputFiles } = await build({
 });
 const script = outputFiles[0].contents, path = fileURLToPath(new URL("../../../hfposemb/figures/bundle/plotly.min.js", import.meta.url));
 writeFileSync(path, script);
-writeFileSync(`${path}.br`, brotliCompressSync(script, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: script.length } }));
