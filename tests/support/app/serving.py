@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -251,6 +252,8 @@ def call_tools(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[CallTool
 
 def _serve(port: int, log: str) -> None:
     written = os.open(log, os.O_WRONLY | os.O_APPEND)
+    with suppress(ImportError):
+        import_module("matplotlib.pyplot")  # as Gradio does before the first event, where it is installed
 
     watch(lambda line: os.write(written, f"{line}\n".encode()), own_folders())
     with Path("canary-of-the-hook").open("w"):
