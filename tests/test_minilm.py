@@ -28,8 +28,8 @@ from hfposemb.samples import folder
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.table import EmbeddingTable
-from tests import pack_sample as pack
 from tests.conftest import in_full
+from tests.samples import pack
 
 HOME = folder("minilm")
 README = (HOME / "README.md").read_text(encoding="utf-8")

@@ -129,7 +129,7 @@ recipes -> session components
 findings -> recipes session components jobs
 lessons -> session components
 tabs -> lessons findings session components jobs
-server -> findings session jobs
+server -> findings session components jobs
 """
 """What each folder of the app may import. All may import ``failures`` and ``limits``."""
 

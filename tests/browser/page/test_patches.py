@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.installing import ROOT, serving
 
-from .waiting import drawn, open_tab
+from ..waiting import drawn, open_tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Response

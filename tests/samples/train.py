@@ -1,4 +1,4 @@
-"""Train the two sample checkpoints: ``python -m tests.train_samples --text kjv.txt --out hfposemb/samples``.
+"""Train the two sample checkpoints: ``python -m tests.samples.train --text kjv.txt --out hfposemb/samples``.
 
 README.md in hfposemb/samples describes the source of the text and the results.
 """

@@ -1,4 +1,4 @@
-"""Make the sample ``minilm`` from the folder of all-MiniLM-L6-v2: ``python -m tests.pack_sample FOLDER``.
+"""Make the sample ``minilm`` from the folder of all-MiniLM-L6-v2: ``python -m tests.samples.pack FOLDER``.
 
 README.md in hfposemb/samples/minilm describes the source and the results. The maps take minutes and depend on the
 versions of NumPy and umap-learn; all other files are the same on every machine.
