@@ -16,10 +16,9 @@ a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, w
 ``Handlers`` has what the events call, and the functions ``bind_…`` and ``keep_controls`` connect the two. The bar above
 the tabs, ``session.source_bar``, chooses the sources of all of them. They use:
 
-- ``session.redraw(draw, outputs, inputs=…)`` calls ``draw(opened, *inputs)`` when the sources or the inputs change, but
-  only while the tab is visible; one listener of the tab draws all that has changed, in the order of these calls.
-  ``opened`` is a tuple of ``Opened`` in page order; one with an ``error`` has no ``embeddings``. ``draw`` returns the
-  values of its outputs and never uses the network.
+- ``session.redraw(draw, outputs, inputs=…, on=…)`` calls ``draw(opened, *inputs)`` when the sources change or an event
+  of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an
+  ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes a result once for all visitors;
   ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it is known.
 - ``session.jobs.bind(work)`` and ``session.jobs.bind_umaps()`` add a progress line and return a ``BackgroundJob``:
@@ -50,6 +49,7 @@ from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
 from hfposemb.text import display
 
+from .components.events import QUIET
 from .server.reach import on_a_space
 
 # Disable telemetry before Gradio is imported, whichever module imports it.
@@ -159,7 +159,7 @@ def _drawn(
     from .lessons import card as lesson_card
     from .server import api
     from .session import address as addresses
-    from .session import background_jobs, drawing, opening, preferences
+    from .session import opening, preferences
     from .session.guard import guard_listeners
     from .session.opened import NEEDS, split
     from .session.source_bar import SourceBar
@@ -176,9 +176,8 @@ def _drawn(
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(names[0] if drawn_at_once else "")
     states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
-    states |= {"beyond": State(beyond), **{name: State([]) for name in ("asked", "own")}}
-    own = {name: {"due": State([]), "unfolded": State([]), "rest": State("")} for name in modules}
-    states |= own[names[0]]
+    states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
+    dues = {name: State([]) for name in modules}
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
@@ -187,18 +186,15 @@ def _drawn(
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
         sessions = {
-            name: session.at(name, getattr(module, "NEEDS", NEEDS), **own[name]) for name, module in modules.items()
+            name: session.at(name, getattr(module, "NEEDS", NEEDS), due=dues[name]) for name, module in modules.items()
         }
         if drawn_at_once:
-            own[names[0]]["due"].value = sessions[names[0]].drawn_with("", first)
+            dues[names[0]].value = sessions[names[0]].drawn_with("", first)
         items = {}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as items[name]:
                 module.tab(sessions[name])
-            drawing.bind(sessions[name])
     foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
-    drawing.bind_folds(session.folds)
-    background_jobs.bind(session.running, public=public)
     opening.bind(sessions, bar.reading)
     bar.bind(session, sessions, foot, provenance)
     if card:
@@ -206,11 +202,31 @@ def _drawn(
     if address:
         addresses.bind(session, bar, list(modules))
         preferences.bind(session, bar)
-    drawing.follow_tabs(items, active, announced=address)
+    _follow_tabs(items, active, announced=address)
     guard_listeners(blocks, others, public=public)
     if endpoints:
         api.bind(session)
     return session, sessions
+
+
+def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bool) -> None:
+    """Keep the name of the open tab in ``active``.
+
+    If ``announced``, the answer to the first tab tells the page's scripts that the server knows its tab.
+    """
+    import gradio as gr
+
+    from .components.page_script import on_load
+
+    script = on_load("announceReady")
+    unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
+    ready = [gr.HTML("", js_on_load=script, **unseen)] if announced else []
+    for name, item in items.items():
+        item.select(_constant({active: name, **dict.fromkeys(ready, "ready")}), outputs=[active, *ready], **QUIET)
+
+
+def _constant(values: Mapping[Any, str]) -> Callable[[], Mapping[Any, str]]:
+    return lambda: values
 
 
 DEMOS = tuple(f"sample:{name}" for name in TRAINED)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import gradio as gr
-
-T = TypeVar("T")
+from typing import Any
 
 QUIET: dict[str, Any] = {
     "show_progress": "hidden",
@@ -22,12 +16,3 @@ QUIET: dict[str, Any] = {
 
 UNFOLDED = "unfolded"
 """The value in the URL of an accordion that is open."""
-
-
-def target_of(event: gr.EventData, known: Mapping[str, T]) -> T | None:
-    """Return what is known of the component that an event is of, by one of its classes; ``None`` for another one.
-
-    Not by its number: Gradio makes a component anew, with another number, whenever its properties change.
-    """
-    classes = getattr(event.target, "elem_classes", None) or ()
-    return next((known[name] for name in classes if name in known), None)

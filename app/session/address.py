@@ -163,18 +163,16 @@ def _exists(text: str) -> bool:
 def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
     """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
     controls: list[Control] = session.controls
-    names = [MODELS, TAB, *(one.name for one in controls), *session.folds]
-    unfolded = list(dict.fromkeys(one.unfolded for one in session.folds.values()))
+    names = [MODELS, TAB, *(one.name for one in controls)]
     script = on_load("followAddress", names=names)  # other query parameters of the page are preserved
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
     def say(restored: str, texts: list[str], active: str, *values: Any) -> str:
         differs = {
             one.name: one.write(value)
-            for one, value in zip(controls, values, strict=False)
+            for one, value in zip(controls, values, strict=True)
             if value is not None and value != one.first
         }
-        differs |= {name: UNFOLDED for opened in values[len(controls) :] for name in opened}
         models = () if list(texts) == list(session.first) else list(filter(None, texts))
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored})
@@ -185,12 +183,11 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
-        opened = [name for name in session.folds if found.get(name) == [UNFOLDED]]
-        of_tabs = [[name for name in opened if session.folds[name].unfolded is state] for state in unfolded]
-        folds = [gr.update(open=name in opened) for name in session.folds]
-        return [texts, beyond, *session.show(tab), *updates, *of_tabs, *folds, *bar.updates(texts, own), uuid4().hex]
+        values = dict(zip(names[2:], updates, strict=True))
+        folds = [gr.update(open=values[name]) for name in session.folds]
+        return [texts, beyond, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
 
-    components = [*(one.component for one in controls), *unfolded]
+    components = [one.component for one in controls]
     gr.on(
         [one.change for one in (session.restored, session.sources, session.active, *components)],
         say,
@@ -200,7 +197,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         **QUIET,
     )
     kept = [session.sources, session.beyond, session.tabs, session.active]
-    shown = [*kept, *components, *(one.box for one in session.folds.values()), *bar.shown]
+    shown = [*kept, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
 
 

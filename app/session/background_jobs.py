@@ -15,7 +15,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError
 from hfposemb.tables.table import EmbeddingTable
 
-from ..components.events import QUIET, target_of
+from ..components.events import QUIET
 from ..components.hidden import State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
@@ -56,14 +56,11 @@ def umap_of(library: Library, table: EmbeddingTable, dims: int) -> Projection | 
 class BackgroundJob:
     """Components behind a tab's heavy work: the progress ``line`` and the states ``wanted`` and ``done``.
 
-    ``part`` identifies the work on a visitor's page.
-
     A tab sets ``wanted`` to a list of lists (for UMAP ``[[source, role, dims], …]``), or to ``[]`` when it needs
     nothing. ``done`` changes when the work is finished, cancelled or failed, and at each unfinished result.
     ``BackgroundJob.failed(done, wanted)`` distinguishes failure, for which the line shows the reason.
     """
 
-    part: str
     line: gr.HTML
     wanted: gr.State
     done: gr.State
@@ -76,14 +73,13 @@ class BackgroundJob:
 
 @dataclass(frozen=True)
 class JobRunner:
-    """Runs the heavy work of tab ``key``; the other values are those of ``Session``."""
+    """Runs the heavy work of tab ``key``; ``scope`` and ``needs`` are those of ``Session``."""
 
     library: Library
     public: bool
     scope: str
     key: str
     needs: tuple[str, ...]
-    running: list[BackgroundJob]
 
     def bind_umaps(self) -> BackgroundJob:
         """Create the progress line for UMAP and bind the handlers that compute it."""
@@ -94,8 +90,7 @@ class JobRunner:
 
         A tab with several background jobs gives each a ``name``.
         """
-        named = {"elem_classes": [WORK_LINE["elem_classes"], f"job-{len(self.running)}"]}
-        line, wanted, done = gr.HTML(visible=False, **WORK_LINE | named), State([]), State({})
+        line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State({})
         part = "/".join(filter(None, (self.scope, self.key, name)))
 
         async def compute(wanted: list[Any], request: gr.Request) -> AsyncIterator[Any]:
@@ -115,10 +110,21 @@ class JobRunner:
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
+        def stop_others(wanted: list[Any], request: gr.Request) -> None:
+            LINE.cancel(self._visitor(request), part, but=wanted)
+
+        def cancel(wanted: list[Any], request: gr.Request) -> Any:
+            LINE.cancel(self._visitor(request), part)
+            return gr.update(visible=False), _done(wanted, ok=False)
+
         # The job queue limits concurrency, not Gradio: events waiting in Gradio's queue would block cheap ones.
-        wanted.change(compute, wanted, [line, done], **QUIET)
-        self.running.append(BackgroundJob(part, line, wanted, done))
-        return self.running[-1]
+        outputs = [line, done]
+        wanted.change(compute, wanted, outputs, **QUIET)
+        wanted.change(stop_others, wanted, None, **QUIET)
+        # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
+        # and hides the line as its last update.
+        line.select(cancel, wanted, outputs, **QUIET)
+        return BackgroundJob(line, wanted, done)
 
     def _visitor(self, request: gr.Request) -> Visitor:
         return Visitor.of(request, public=self.public)
@@ -214,28 +220,6 @@ class JobRunner:
         if found is None or role not in (*found.tables, "head"):
             return False
         return umap_of(self.library, table_of(found, role), dims) is not None
-
-
-def bind(running: Sequence[BackgroundJob], *, public: bool) -> None:
-    """Stop the jobs of a page that are no longer wanted, or are cancelled by the button of their line."""
-    if not running:
-        return
-    parts = {f"job-{place}": one.part for place, one in enumerate(running)}
-
-    def stop_unwanted(request: gr.Request, *wanted: list[Any]) -> None:
-        visitor = Visitor.of(request, public=public)
-        for one, items in zip(running, wanted, strict=True):
-            LINE.cancel(visitor, one.part, but=items)
-
-    def cancel(event: gr.EventData, request: gr.Request) -> None:
-        # Not Gradio's cancels=: progress already in flight would show the line again. The work stops by itself and
-        # hides the line as its last update.
-        if (part := target_of(event, parts)) is not None:
-            LINE.cancel(Visitor.of(request, public=public), part)
-
-    wanted = [one.wanted for one in running]
-    gr.on([one.change for one in wanted], stop_unwanted, wanted, None, **QUIET)
-    gr.on([one.line.select for one in running], cancel, None, None, **QUIET)
 
 
 def _draft_key(key: Hashable) -> Hashable:

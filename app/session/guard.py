@@ -19,6 +19,7 @@ from hfposemb.text import one_line, written
 from ..components.lines import failed_line
 from ..components.plot import Panel, PanelRow
 from ..failures import is_bug, said_of
+from ..jobs.turns import TURNS, asker
 from ..limits import LONGEST_TEXT
 
 INPUTS: tuple[tuple[type[gr.Component], tuple[type, ...]], ...] = (
@@ -54,13 +55,16 @@ def guarded(
     public: bool,
     inputs: Sequence[Any] = (),
     outputs: Sequence[Any] = (),
+    of: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """Wrap a handler so that its errors are shown as one line, and it is called only with values of its ``inputs``.
 
-    A bug is reported in those ``outputs`` that are panels, because their old pictures would no longer match the
-    controls. A parameter that is declared as a text, a number or a flag is never ``None``.
+    One with ``outputs`` runs when it is its visitor's turn. A bug is reported in those ``outputs`` that are panels,
+    because their old pictures would no longer match the controls. A parameter that is declared as a text, a number or
+    a flag is never ``None``; ``of`` declares them if the handler itself does not.
     """
-    guard = _Guard(public, tuple(inputs), tuple(outputs), declared(handler))
+    declared = [str(one.annotation) in NEVER_NONE for one in inspect.signature(of or handler).parameters.values()]
+    guard = _Guard(public, tuple(inputs), tuple(outputs), declared)
 
     @wraps(handler)
     async def steps(*values: Any) -> Any:
@@ -81,22 +85,12 @@ def guarded(
     @wraps(handler)
     def call(*values: Any) -> Any:
         try:
-            return handler(*guard.checked(values))
+            with TURNS.turn(asker() if outputs else None):  # what draws
+                return handler(*guard.checked(values))
         except Exception as error:  # noqa: BLE001 - told to the visitor
             return guard.failed(error)
 
     return steps if inspect.isasyncgenfunction(handler) else wait if inspect.iscoroutinefunction(handler) else call
-
-
-def declared(handler: Callable[..., Any]) -> list[bool]:
-    """Return which parameters of a handler are never ``None``, in order."""
-    return [str(one.annotation) in NEVER_NONE for one in inspect.signature(handler).parameters.values()]
-
-
-def complete(values: Sequence[Any], needed: Sequence[bool]) -> None:
-    """Raise ``InputError`` if one of the values that are ``needed`` is missing."""
-    if any(value is None and one for value, one in zip(values, needed, strict=False)):
-        raise InputError("a control has no value; reload the page")
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,8 @@ class _Guard:
 
     def checked(self, values: Sequence[Any]) -> list[Any]:
         """Return the values of the inputs, between which Gradio passes what happened and the request."""
-        complete(values, self.declared)
+        if any(value is None and needed for value, needed in zip(values, self.declared, strict=False)):
+            raise InputError("a control has no value; reload the page")
         given = iter(self.inputs)
         injected = gr.EventData | gr.Request
         return [value if isinstance(value, injected) else _valid(next(given, None), value) for value in values]

@@ -95,20 +95,16 @@ class SourceBar:
             shown = placed(shown, before)
             return [shown, beyond, *self.updates(shown, own)]
 
-        def tell(
-            active: str, restored: str, texts: list[str], fetched: dict[str, Any], beyond: list[str], *drawn: list[Any]
-        ) -> Any:
-            """Say what cannot be opened, and let the active tab draw, unless it is already drawn with these values.
+        def status(active: str, texts: list[str], fetched: dict[str, Any], beyond: list[str]) -> list[Any]:
+            line = problems(sessions[active].open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
+            return [gr.update(value=line, visible=bool(line)), told(session.open(texts))]
 
-            It also waits while sources are being fetched.
-            """
+        def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> Any:
+            """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
             if active not in sessions:
                 return gr.skip()  # the page has not said yet which tab it shows
-            own = sessions[active]
-            line = problems(own.open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
-            said = {self.problem: gr.update(value=line, visible=bool(line)), foot: told(session.open(texts))}
-            now = own.drawn_with(restored, texts, fetched)
-            return {**said, own.due: now} if now and now != drawn[list(sessions).index(active)] else said
+            now = sessions[active].drawn_with(restored, texts, fetched)
+            return {sessions[active].due: now} if now and now != drawn[list(sessions).index(active)] else gr.skip()
 
         said = problems(session.open(self.first), left_out(session.beyond.value))
         self.problem.value, self.problem.visible = said, bool(said)
@@ -118,10 +114,13 @@ class SourceBar:
         self.field.change(chosen, [self.field, sources, session.own], kept, trigger_mode="always_last", **QUIET)
         suggestions.in_field(session, self.field)
         sources.change(self.updates, [sources, session.own], self.shown, **QUIET)
+        changes = [one.change for one in (sources, session.active, session.fetched, session.restored)]
         dues = [one.due for one in sessions.values()]
-        asked = [session.active, session.restored, sources, session.fetched, session.beyond]
-        changes = [one.change for one in asked]
-        gr.on(changes, tell, [*asked, *dues], [*dues, self.problem, foot], trigger_mode="always_last", **QUIET)
+        asked = [session.active, session.restored, sources, session.fetched]
+        gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
+        read = [session.active, sources, session.fetched, session.beyond]
+        told_by = [*changes[:3], session.beyond.change]
+        gr.on(told_by, status, read, [self.problem, foot], **QUIET)
 
 
 Told = Callable[[Sequence[Opened]], str]

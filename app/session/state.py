@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,20 +16,26 @@ from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
+from ..components.events import QUIET, UNFOLDED
 from ..components.hidden import State
+from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
 from ..jobs.first_pictures import first_picture, quickly_measured
 from ..limits import MOST_SOURCES
 from .address import Control, control
-from .background_jobs import BackgroundJob, JobRunner, umap_of
-from .drawing import Draw, Drawing, Fold, changes
+from .background_jobs import JobRunner, umap_of
+from .drawn_inputs import drawn_once
+from .guard import guarded
 from .library import Library, allowed, shared_library, source_key
 from .opened import WAITING, Opened, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
 if TYPE_CHECKING:
     from hfposemb.analysis.projection.projecting import Projection
+
+
+Draw = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -69,20 +75,8 @@ class Session:
     controls: list[Control] = field(default_factory=list)
     """The controls whose values are stored in the URL."""
 
-    folds: dict[str, Fold] = field(default_factory=dict)
-    """Accordions that start closed, of all tabs, by their name in the URL."""
-
-    unfolded: gr.State = field(default_factory=lambda: State([]))
-    """The names of the accordions that are open. Each tab has its own."""
-
-    rest: gr.State = field(default_factory=lambda: State(""))
-    """Changes when the tab has more to draw. Each tab has its own."""
-
-    drawings: list[Drawing] = field(default_factory=list)
-    """What the tab draws, in order."""
-
-    running: list[BackgroundJob] = field(default_factory=list)
-    """The jobs of all tabs."""
+    folds: dict[str, gr.Accordion] = field(default_factory=dict)
+    """Accordions that start closed, by their name in the URL."""
 
     opens: dict[str, str] = field(default_factory=dict)
     """The accordion that a control is in, both by their names in the URL: a link with the control opens it."""
@@ -99,9 +93,9 @@ class Session:
     restored: gr.State = field(default_factory=lambda: State(""))
     """Changes when the controls were set from a URL and everything is to be redrawn with their values."""
 
-    def at(self, key: str, needs: Sequence[str] = (), **states: Any) -> Session:
-        """Return the session for one tab, with the parts that it needs and states of its own."""
-        return replace(self, key=key, needs=tuple(needs), drawings=[], **states)
+    def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
+        """Return the session for one tab: it needs the parts ``needs`` and is redrawn when ``due`` changes."""
+        return replace(self, key=key, needs=tuple(needs), due=due or self.due)
 
     def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
         """Open sources by name, each with the colour of its place; one that fails carries its error.
@@ -139,27 +133,13 @@ class Session:
         *,
         inputs: Sequence[Any] = (),
         on: Sequence[Any] = (),
-        fold: str = "",
-        job: BackgroundJob | None = None,
+        after: Sequence[Any] = (),
     ) -> None:
-        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources or the values of ``inputs`` change.
+        """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change, and on events as in ``when``.
 
-        A hidden tab is drawn when it becomes active, to save the work for tabs that nobody looks at. What a tab draws
-        is drawn in the order of these calls.
-
-        Args:
-            draw: Returns the values of the outputs, or ``gr.skip()``.
-            outputs: Components; the first is drawn by nothing else.
-            inputs: Components whose values are passed.
-            on: Events that count instead of those of the component they are of, which may be another one.
-            fold: Name of an accordion; nothing is drawn while it is closed.
-            job: A job whose outcome is passed last: once after it has changed, otherwise ``{}``. It ends when the
-                accordion is closed.
+        A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
         """
-        named = [one.__self__ for one in on]
-        events = [event for one in inputs if one not in named for event in changes(one)]
-        ended = [] if job is None else [job.done.change]
-        self.drawings.append(Drawing(draw, tuple(outputs), tuple(inputs), (*events, *on, *ended), fold, job))
+        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=after)
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
@@ -179,19 +159,50 @@ class Session:
         """Store a control's value in the URL under ``name``; ``more`` is passed to ``address.control``."""
         self.controls.append(control(name, component, **more))
 
-    def fold(self, name: str, title: str, *, holds: Sequence[str] = ()) -> gr.Accordion:
-        """Return an accordion, closed at first; whether it is open is stored in the URL under ``name``.
+    def fold(self, name: str, title: str, *, holds: Sequence[str] = ()) -> tuple[gr.Accordion, State]:
+        """Return an accordion, closed at first, and the state of whether it is open, which is stored in the URL.
 
         ``holds`` are the names of the controls in it.
         """
-        box = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"])
-        self.folds[name] = Fold(box, self.unfolded)
+        box, unfolded = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"]), State(False)
+        box.expand(lambda: True, None, unfolded, **QUIET)
+        box.collapse(lambda: False, None, unfolded, **QUIET)
+        self.keep(name, unfolded, read=lambda text: text == UNFOLDED, write=lambda _: UNFOLDED)
+        self.folds[name] = box
         self.opens.update(dict.fromkeys(holds, name))
-        return box
+        return box, unfolded
 
-    def open_fold(self, name: str, unfolded: Sequence[str]) -> list[Any]:
-        """Return the updates of the accordion and of ``unfolded`` that open it."""
-        return [gr.update(open=True), list(dict.fromkeys([*unfolded, name]))]
+    def when(
+        self,
+        on: Sequence[Any],
+        draw: Draw,
+        outputs: Sequence[Any],
+        *,
+        inputs: Sequence[Any] = (),
+        after: Sequence[Any] = (),
+    ) -> None:
+        """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on`` and ``after``.
+
+        If all of ``on`` are changes, it is not called again for values that the outputs show already. The components
+        whose changes are in ``after`` only say when to draw: their values do not count.
+        """
+        values = [self.due, *inputs]
+        values += [one.__self__ for one in on if one.__self__ not in values]
+
+        def on_event(due: list[Any], *given: Any) -> Any:
+            opened = self.shown(due)
+            if not due or waiting(opened):
+                return gr.skip()
+            return draw(opened, *given[: len(inputs)])
+
+        handler = on_event
+        if all(one.event_name in ("change", "input") for one in on):
+            handler = drawn_once(on_event, outputs)
+        handler = guarded(handler, public=self.public, outputs=outputs, of=draw)
+        options = {**QUIET, "trigger_mode": "always_last"}
+        if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
+            options |= {"show_progress": "minimal", "show_progress_on": self.pending}
+        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA computed if needed, UMAP only if it is known.
@@ -219,7 +230,7 @@ class Session:
     @property
     def jobs(self) -> JobRunner:
         """The runner of this tab's child-process work."""
-        return JobRunner(self.library, self.public, self.scope, self.key, self.needs, self.running)
+        return JobRunner(self.library, self.public, self.scope, self.key, self.needs)
 
     def ask_for(self, text: str, source: str, row: int) -> list[Any]:
         """Return the value of ``asked`` that shows a word of a source in Tokens."""

@@ -46,7 +46,6 @@ from ..session.state import Session
 
 TITLE = "Compare"
 NEEDS = ("position", "token")
-MOVES_FOLD = "moves"  # as in the page's URL
 
 
 CARD: dict[str, Any] = {"apply_default_css": False, "js_on_load": COPY_JS, "elem_classes": "compare-table"}
@@ -75,6 +74,7 @@ class Layout:
     method: gr.Radio
     layouts: BackgroundJob
     plan: PanelRow
+    unfolded: gr.State
     words: PanelRow
 
 
@@ -84,33 +84,49 @@ class Handlers:
 
     session: Session
 
-    def compared(self, opened: Sequence[Opened], part: str | None, done: dict[str, Any]) -> Compared:
-        """Return what is measured, and whether the job that measures it was stopped."""
-        found = compared(of_part(opened, part), self.session)
-        tried = done.get("wanted", [])[:2] == [[source.text for source in found.sources], part_of(*found.sources)]
-        return replace(found, stopped=not found.done and tried and not done.get("ok", True))
-
     def draw_figures(
-        self, opened: Sequence[Opened], chosen: str | None, part: str | None, done: dict[str, Any]
+        self,
+        opened: Sequence[Opened],
+        chosen: str | None,
+        part: str | None,
+        done: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Draw the tables; if computing chance levels failed, show a button to retry."""
         try:
-            found = self.compared(opened, part, done)
+            found = compared(of_part(opened, part), self.session)
+            stopped = not found.done and done is not None and not done.get("ok", True)
+            found = replace(found, stopped=stopped)
         except HfposembError as error:
             said = f'<h2>These sources cannot be compared</h2><p role="alert">{html.escape(one_line(str(error)))}</p>'
             return [said, "", gr.update(visible=False), gr.update(visible=False)]
         retry = gr.update(visible=found.stopped)
         return [figures_html(found), pairs_html(found, chosen), _pair_field(found, chosen), retry]
 
+    def draw_pairs(self, opened: Sequence[Opened], chosen: str | None, part: str | None) -> Any:
+        """Draw the measures of the selected pair."""
+        try:
+            return pairs_html(compared(of_part(opened, part), self.session), chosen)
+        except HfposembError:
+            return gr.skip()  # the reason is shown already
+
     def draw_words(
-        self, opened: Sequence[Opened], chosen: str | None, at: int, part: str | None, done: dict[str, Any]
+        self,
+        opened: Sequence[Opened],
+        unfolded: bool,
+        chosen: str | None,
+        at: int,
+        part: str | None,
+        done: dict[str, Any] | None = None,
     ) -> Any:
         """Draw the moved words and the neighbours of the selected one."""
+        if not unfolded:
+            return gr.skip()
         try:
-            found = self.compared(opened, part, done)
+            found = compared(of_part(opened, part), self.session)
         except HfposembError:
             return Panels(())
-        return moved_panels(found, chosen, at)
+        stopped = not found.done and done is not None and not done.get("ok", True)
+        return moved_panels(replace(found, stopped=stopped), chosen, at)
 
     def draw_maps(
         self,
@@ -119,7 +135,7 @@ class Handlers:
         role: str,
         method: str,
         part: str | None,
-        done: dict[str, Any],
+        done: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Draw two maps; if they have to be computed first, request them and keep the old ones."""
         found = compared(of_part(opened, part), self.session)
@@ -131,7 +147,7 @@ class Handlers:
         wanted = [[[left.text, right.text], ROLES[role], method.lower(), part_of(left, right)]]
         try:
             maps = maps_of(left, right, ROLES[role], method.lower(), self.session)
-            if maps is None and not BackgroundJob.failed(done, wanted):
+            if maps is None and not (done and BackgroundJob.failed(done, wanted)):
                 return [gr.skip(), wanted, gr.skip()]
             if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", self.session), gr.update(value="PCA")
@@ -195,7 +211,8 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         plan = PanelRow(scope=session.scope, awaited=2, reserve=524)
     with gr.Column(elem_classes="folds"):
         figures = gr.HTML("", **CARD)
-        with session.fold(MOVES_FOLD, "Words: which moved most from one model to the other?", holds=["moved"]):
+        box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
+        with box:
             words = PanelRow((), scope=session.scope)
         quantisation_fold(session, pair)
     return Layout(
@@ -215,6 +232,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         method=method,
         layouts=layouts,
         plan=plan,
+        unfolded=unfolded,
         words=words,
     )
 
@@ -256,14 +274,21 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: ComparisonJobs) -> None:
     """Bind what is drawn, the measurements behind it, and clicks on words."""
     at, part, chosen, measures, layouts = layout.at, layout.part, layout.pair, layout.measures, layout.layouts
-    session.redraw(jobs.begin, [measures.wanted], inputs=[part])
-    session.redraw(draw_part, [layout.part_field], inputs=[part])
     drawn = [layout.figures, layout.pairs, layout.pair_field, layout.again]
-    session.redraw(handlers.draw_figures, drawn, inputs=[chosen, part, measures.done])
-    laid = [layout.plan, layouts.wanted, layout.method]
-    session.redraw(handlers.draw_maps, laid, inputs=[chosen, layout.role, layout.method, part], job=layouts)
-    session.redraw(handlers.draw_words, [layout.words], inputs=[chosen, at, part, measures.done], fold=MOVES_FOLD)
+    session.redraw(handlers.draw_figures, drawn, inputs=[chosen, part], on=[part.change])
+    session.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, part, measures.done])
+    session.when([chosen.change], handlers.draw_pairs, [layout.pairs], inputs=[chosen, part])
+    session.redraw(draw_part, [layout.part_field], inputs=[part])
     layout.part_field.input(lambda value: value, layout.part_field, part, **QUIET)
+    choices = [layout.unfolded, chosen, at, part, measures.done]
+    changes = [one.change for one in choices]
+    session.redraw(handlers.draw_words, [layout.words], inputs=choices, on=changes)
+    laid = [layout.plan, layouts.wanted, layout.method]
+    asked = [chosen, layout.role, layout.method, part]
+    events = [chosen.change, layout.role.input, layout.method.input, part.change]
+    session.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
+    session.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
+    gr.on([session.due.change, part.change], jobs.begin, [session.due, part], measures.wanted, **QUIET)
     layout.again.click(jobs.retry, [session.due, part], measures.wanted, **QUIET)
     layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(

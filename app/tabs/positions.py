@@ -18,7 +18,7 @@ from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
 from ..findings.positions import probing, shifts
-from ..findings.positions.image_patches import patches
+from ..findings.positions.image_patches import patches, pick
 from ..findings.positions.logits import distance_panel
 from ..findings.positions.position_clouds import clouds
 from ..findings.positions.position_lines import lines, spectra
@@ -35,15 +35,14 @@ from ..session.state import Session
 
 TITLE = "Positions"
 NEEDS = ("position",)
-WAVES_FOLD, LOGITS_FOLD, TESTS_FOLD = "dimensions", "attention", "tests"  # as in the page's URL
 
 
 @dataclass(frozen=True)
 class Layout:
     """The tab's components that events use.
 
-    States are ``range``, ``part``, ``picked``, the clicked patch of each source, and ``chosen``, the marked position
-    after the slider is released.
+    States are ``part``, ``picked``, the clicked patch of each source, ``chosen``, the marked position after the slider
+    is released, and ``dimensions`` and ``attention``, whether a fold is open.
     """
 
     method: gr.Radio
@@ -61,10 +60,12 @@ class Layout:
     selected: PanelRow
     together: PanelRow
     over: PanelRow
+    dimensions: gr.State
     spectra: PanelRow
     rotary: PanelRow
     waves: gr.Textbox
     tables: PanelRow
+    attention: gr.State
     in_logits: PanelRow
 
 
@@ -81,8 +82,8 @@ class Handlers:
         dims: int,
         length: int,
         marked: int,
-        part: str | None,
         done: dict[str, Any],
+        part: str | None,
     ) -> Any:
         """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
         if not opened:
@@ -94,11 +95,11 @@ class Handlers:
         if wanted and not failed:
             return gr.skip(), wanted, gr.skip()
         view = View("pca" if failed else method, dims, length, marked)
-        return clouds(opened, view, self.session), [], gr.update(value="pca") if failed else gr.skip()
+        return clouds(opened, view, self.session), [], gr.Radio(value="pca") if failed else gr.skip()
 
-    def draw_slider(self, opened: Sequence[Opened], chosen: int, part: str | None) -> Any:
-        """Set the slider, and its end to the last position of the longest source."""
-        return gr.update(value=chosen, maximum=max(longest(of_part(opened, part), self.session) - 1, 1))
+    def draw_slider(self, opened: Sequence[Opened], part: str | None) -> Any:
+        """Set the slider's end to the last position of the longest source."""
+        return gr.Slider(maximum=max(longest(of_part(opened, part), self.session) - 1, 1))
 
     def draw_together(self, opened: Sequence[Opened], length: int, part: str | None) -> Any:
         """Draw the lines of all sources."""
@@ -108,25 +109,27 @@ class Handlers:
         """Select a range of positions, and draw its panel."""
         return range_panels(of_part(opened, part), length, text, self.session)
 
-    def draw_in_logits(self, opened: Sequence[Opened]) -> Any:
+    def draw_in_logits(self, opened: Sequence[Opened], unfolded: bool) -> Any:
         """Draw what positions add to the logits by distance."""
-        return (distance_panel(opened, self.session),)
+        return (distance_panel(opened, self.session),) if unfolded else gr.skip()
 
-    def draw_spectra(self, opened: Sequence[Opened], length: int, part: str | None) -> Any:
+    def draw_spectra(self, opened: Sequence[Opened], unfolded: bool, length: int, part: str | None) -> Any:
         """Draw the strength of waves by period."""
-        return spectra(of_part(opened, part), length, self.session)
+        return spectra(of_part(opened, part), length, self.session) if unfolded else gr.skip()
 
-    def draw_rotary(self, opened: Sequence[Opened], part: str | None) -> Any:
+    def draw_rotary(self, opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
         """Draw what scaling changes of rotary positions."""
-        return scaling_panels(of_part(opened, part), self.session)
+        return scaling_panels(of_part(opened, part), self.session) if unfolded else gr.skip()
 
     def draw_over(self, opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
         """Draw the patches of images."""
         return patches(of_part(opened, part), picked, self.session)
 
-    def draw_tables(self, opened: Sequence[Opened], length: int, dimensions: str, part: str | None) -> Any:
+    def draw_tables(
+        self, opened: Sequence[Opened], unfolded: bool, length: int, dimensions: str, part: str | None
+    ) -> Any:
         """Draw the tables, and some of their dimensions as waves."""
-        return images(of_part(opened, part), length, dimensions, self.session)
+        return images(of_part(opened, part), length, dimensions, self.session) if unfolded else gr.skip()
 
 
 def tab(session: Session) -> None:
@@ -151,7 +154,8 @@ def create_layout(session: Session) -> Layout:
     together = PanelRow(scope=session.scope, awaited=3, reserve=390)
     over = PanelRow((), scope=session.scope, elem_classes="if-any")
     with gr.Column(elem_classes="folds"):
-        with session.fold(WAVES_FOLD, "Waves: how does each dimension run over the positions?"):
+        box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
+        with box:
             shown = PanelRow((), scope=session.scope)
             rotary = PanelRow((), scope=session.scope, elem_classes="if-any")
             with gr.Row(elem_classes="controls"):
@@ -159,11 +163,13 @@ def create_layout(session: Session) -> Layout:
                 waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
             tables = PanelRow((), scope=session.scope, swipe=True)
         shifts.accordion(session, length, part)
-        with session.fold(LOGITS_FOLD, "Effect on attention: what do positions add to the logits?"):
+        box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
+        with box:
             in_logits = PanelRow((), scope=session.scope)
-        with session.fold(TESTS_FOLD, "Five tests: what makes a good position encoding?"):
-            requirement_row(session, part, TESTS_FOLD)
-            probing.probe_table(session, part, TESTS_FOLD)
+        box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
+        with box:
+            requirement_row(session, part, tested)
+            probing.probe_table(session, part, tested)
     return Layout(
         method=method,
         dims=dims,
@@ -180,10 +186,12 @@ def create_layout(session: Session) -> Layout:
         selected=chosen_range,
         together=together,
         over=over,
+        dimensions=dimensions,
         spectra=shown,
         rotary=rotary,
         waves=waves,
         tables=tables,
+        attention=attention,
         in_logits=in_logits,
     )
 
@@ -227,29 +235,37 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
     return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
 
-def draw_range_field(opened: Sequence[Opened], text: str) -> str:
-    """Write the selected range into its field."""
-    return text
-
-
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn."""
     method, dims, length, part, umaps = layout.method, layout.dims, layout.length, layout.part, layout.umaps
+    picked, chosen, waves = layout.picked, layout.chosen, layout.waves
+    session.redraw(
+        handlers.draw_sources,
+        [layout.sources, umaps.wanted, method],
+        inputs=[method, dims, length, chosen, umaps.done, part],
+        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.change],
+    )
+    session.redraw(handlers.draw_slider, [layout.marked], inputs=[part], on=[part.change])
     session.redraw(draw_part, [layout.part_field, part], inputs=[part])
-    clouds_of = [method, dims, length, layout.chosen, part]
-    session.redraw(handlers.draw_sources, [layout.sources, umaps.wanted, method], inputs=clouds_of, job=umaps)
-    session.redraw(handlers.draw_slider, [layout.marked], inputs=[layout.chosen, part])
-    session.redraw(draw_range_field, [layout.range_field], inputs=[layout.range])
-    session.redraw(handlers.draw_range, [layout.selected], inputs=[length, layout.range, part])
-    session.redraw(handlers.draw_together, [layout.together], inputs=[length, part])
-    session.redraw(handlers.draw_over, [layout.over], inputs=[layout.picked, part])
-    fold, waves = WAVES_FOLD, layout.waves
-    session.redraw(handlers.draw_spectra, [layout.spectra], inputs=[length, part], fold=fold)
-    session.redraw(handlers.draw_rotary, [layout.rotary], inputs=[part], fold=fold)
-    typed = [waves.submit, waves.blur]
-    session.redraw(handlers.draw_tables, [layout.tables], inputs=[length, waves, part], on=typed, fold=fold)
-    session.redraw(handlers.draw_in_logits, [layout.in_logits], fold=LOGITS_FOLD)
+    session.redraw(handlers.draw_together, [layout.together], inputs=[length, part], on=[length.input, part.change])
+    events = [layout.range.change, length.input, part.change]
+    session.redraw(handlers.draw_range, [layout.selected], inputs=[length, layout.range, part], on=events)
+    asked = layout.attention
+    session.redraw(handlers.draw_in_logits, [layout.in_logits], inputs=[asked], on=[asked.change])
+    session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
+    asked, events = layout.dimensions, [layout.dimensions.change, length.input, part.change]
+    session.redraw(handlers.draw_spectra, [layout.spectra], inputs=[asked, length, part], on=events)
+    session.redraw(
+        handlers.draw_rotary, [layout.rotary], inputs=[asked, part], on=[layout.dimensions.change, part.change]
+    )
+    session.redraw(
+        handlers.draw_tables,
+        [layout.tables],
+        inputs=[asked, length, waves, part],
+        on=[*events, waves.submit, waves.blur],
+    )
     layout.part_field.input(_same, layout.part_field, part, **QUIET)
+    chosen.change(_same, chosen, layout.marked, **QUIET)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:
@@ -268,30 +284,18 @@ def keep_controls(session: Session, layout: Layout) -> None:
 
 
 def bind_marks(session: Session, layout: Layout) -> None:
-    """Bind clicks on patches and positions, the slider, and the field of the range."""
-    marked, chosen, picked, chosen_range = layout.marked, layout.chosen, layout.picked, layout.range
-
-    def clicked(before: dict[str, int], event: Happened) -> dict[Any, Any] | Any:
-        """Mark the position or pick the patch that was clicked, and select the range that was drawn, or none."""
-        told = event.told
-        index = told.get("index")
-        if told.get("panel") == "range":
-            return {chosen_range: ""}
-        if found := dragged(told.get("area")):
-            return {chosen_range: found}
-        if not isinstance(index, int) or index < 0:
-            return gr.skip()
-        if told.get("group") == "patch" and "panel" in told:
-            return {picked: {**before, told["panel"].rpartition(" ")[0]: index}}
-        return {marked: index, chosen: index} if told.get("group") == GROUP else gr.skip()
-
-    rows = (layout.sources, layout.together, layout.tables, layout.over, layout.selected)
-    outputs = [picked, chosen_range, marked, chosen]
-    gr.on([row.select for row in rows], clicked, picked, outputs, trigger_mode="multiple", **QUIET)
+    """Bind clicks on patches and positions, and the slider."""
+    marked, chosen = layout.marked, layout.chosen
+    layout.over.select(pick, layout.picked, layout.picked, trigger_mode="multiple", **QUIET)
     marked.input(None, marked, None, js=on_event("markPosition", scope=session.scope, group=GROUP))
     marked.release(_same, marked, chosen, **QUIET)
-    typed = layout.range_field
-    gr.on([typed.submit, typed.blur], _same, typed, chosen_range, **QUIET)
+    layout.together.select(drag_range, None, [layout.range], trigger_mode="multiple", **QUIET)
+    layout.selected.select(lambda: "", None, [layout.range], **QUIET)
+    for asked in (layout.range_field.submit, layout.range_field.blur):
+        asked(_same, layout.range_field, layout.range, **QUIET)
+    layout.range.change(_same, layout.range, layout.range_field, **QUIET)
+    for row in (layout.sources, layout.together, layout.tables):
+        row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
 
 
 def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:
@@ -302,6 +306,20 @@ def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list
         if enough(positions) and session.projection(positions.whole, "umap", dims) is None:
             wanted.append([source.text, role, dims])
     return wanted
+
+
+def drag_range(event: Happened) -> Any:
+    """Take the range that was drawn over the plot of norms."""
+    return dragged(event.get("area")) or gr.skip()
+
+
+def clicked(event: Happened) -> Any:
+    """Mark the position that was clicked."""
+    found = event.told
+    index = found.get("index")
+    if found.get("group") != GROUP or not isinstance(index, int) or index < 0:
+        return gr.skip()
+    return index, index
 
 
 def _same(value: Value) -> Value:

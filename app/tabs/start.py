@@ -33,6 +33,8 @@ class Layout:
 
     shapes: PanelRow
     asked: gr.HTML
+    box: gr.Accordion
+    unfolded: gr.State
     text: gr.Textbox
     sentence: PanelRow
 
@@ -47,10 +49,10 @@ class Handlers:
         """Draw the shapes of all positions, and answer the questions."""
         return shape_panels(opened, self.session), cards_of(opened, self.session)
 
-    def go(self, unfolded: list[str], event: Happened) -> list[Any]:
+    def go(self, event: Happened) -> list[Any]:
         """Show the tab of a question that was clicked; the one about the input is answered in a fold of this tab."""
         tab = event.get("tab") or "positions"
-        opened = self.session.open_fold(SENTENCE_FOLD, unfolded) if tab == "start" else [gr.skip()] * 2
+        opened = [gr.update(open=True), True] if tab == "start" else [gr.skip()] * 2
         return [*self.session.show(tab), *opened]
 
 
@@ -81,25 +83,28 @@ def create_layout(session: Session) -> Layout:
         elem_classes="questions",
     )
     with gr.Column(elem_classes=["folds", "three"]):
-        title = "What enters the first layer? Your own sentence"
-        with session.fold(SENTENCE_FOLD, title, holds=["sentence"]), gr.Column(elem_classes="start-card"):
+        box, unfolded = session.fold(
+            SENTENCE_FOLD, "What enters the first layer? Your own sentence", holds=["sentence"]
+        )
+        with box, gr.Column(elem_classes="start-card"):
             with gr.Row(elem_classes="controls"):
                 text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
             sentence = PanelRow((), scope=scope)
         check_fold(session)
         if session.linked:
             lesson_list()
-    return Layout(shapes=shapes, asked=asked, text=text, sentence=sentence)
+    return Layout(shapes=shapes, asked=asked, box=box, unfolded=unfolded, text=text, sentence=sentence)
 
 
-def draw_sentence(opened: Sequence[Opened], text: str) -> Any:
+def draw_sentence(opened: Sequence[Opened], unfolded: bool, text: str) -> Any:
     """Draw what the model gets of the sentence."""
-    return (input_panel(opened, text),)
+    return (input_panel(opened, text),) if unfolded else gr.skip()
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn, and the ways to the other tabs."""
     session.redraw(handlers.draw_shapes, [layout.shapes, layout.asked])
-    session.redraw(draw_sentence, [layout.sentence], inputs=[layout.text], fold=SENTENCE_FOLD)
-    shown = [session.tabs, session.active, session.folds[SENTENCE_FOLD].box, session.unfolded]
-    layout.asked.select(handlers.go, session.unfolded, shown, **QUIET)
+    unfolded, text = layout.unfolded, layout.text
+    session.redraw(draw_sentence, [layout.sentence], inputs=[unfolded, text], on=[unfolded.change, text.change])
+    shown = [session.tabs, session.active, layout.box, layout.unfolded]
+    layout.asked.select(handlers.go, None, shown, **QUIET)

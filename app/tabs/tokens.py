@@ -32,10 +32,9 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.tokens.head_reading import HeadReads
+from ..findings.tokens.head_reading import reading_row
 from ..findings.tokens.selected_tokens import found_tokens, rows_of
-from ..findings.tokens.token_head import AGAIN as COMPARE_HEADS
-from ..findings.tokens.token_head import head_row, shown_in, wanted_again
+from ..findings.tokens.token_head import head_row
 from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
@@ -48,7 +47,7 @@ from ..findings.tokens.token_selection import (
     words_of,
     write_selection,
 )
-from ..findings.tokens.undertrained import LOOK, chosen, odd_row, wanted_of
+from ..findings.tokens.undertrained import odd_row
 from ..findings.tokens.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY, MOST_WORDS
 from ..session.address import of_sources, one_of
@@ -61,18 +60,20 @@ if TYPE_CHECKING:
 
 TITLE = "Tokens"
 NEEDS = ("token",)
-PAIRS_FOLD, SPREAD_FOLD, HEADS_FOLD, ODD_FOLD = "pairs", "spread", "heads", "odd"  # as in the page's URL
 
 
 @dataclass(frozen=True)
 class Layout:
     """The tab's components that events use.
 
-    States are ``word``, ``sought``, ``which``, ``table``, which table stands for the tokens, ``method``, the chosen
-    projection, ``selection``, and ``exported``, which changes when a selection is to be saved.
+    States are ``word``, ``listed``, the word whose neighbours are listed, ``sought``, ``which``, ``table``, which table
+    stands for the tokens, ``read``, which changes
+    when a head has been read, ``method``, the chosen projection, ``selection``, ``exported``, which changes when a
+    selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
     """
 
     word: gr.State
+    listed: gr.State
     sought: gr.State
     selection: gr.State
     exported: gr.State
@@ -80,7 +81,7 @@ class Layout:
     which: gr.State
     which_field: gr.Radio
     table: gr.State
-    reads: HeadReads
+    read: gr.State
     table_field: gr.Radio
     method: gr.State
     method_field: gr.Radio
@@ -93,13 +94,12 @@ class Layout:
     centring: gr.Checkbox
     found: PanelRow
     words: PanelRow
+    spread: gr.State
     hill: PanelRow
+    pairs: gr.State
+    pairs_box: gr.Accordion
     chosen: gr.Textbox
     matrix: PanelRow
-    heads: PanelRow
-    comparing: BackgroundJob
-    odd: PanelRow
-    looking: BackgroundJob
 
 
 @dataclass(frozen=True)
@@ -124,24 +124,26 @@ class Handlers:
     ) -> list[Any]:
         """Draw the map; ``values`` are its other two controls, and the outcome of its job once that has ended."""
         controls = MapControls(which, method, dims, color, *values[:2])
-        return asked_map(self.session, of_table(self.session, opened, table), controls, values[2])
+        return asked_map(self.session, of_table(self.session, opened, table), controls, *values[2:])
 
-    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> Any:
-        """Draw the neighbours of the word."""
+    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> list[Any]:
+        """Draw the neighbours of the word, and return the word, which has its neighbours now."""
         opened = of_table(self.session, opened, table)
-        return word_panels(self.session, opened, Word.of(state), centred=centred)
+        return [word_panels(self.session, opened, Word.of(state), centred=centred), state]
 
     def draw_spread(
-        self, opened: Sequence[Opened], table: str, which: str | None, state: list[Any], centred: bool
+        self, opened: Sequence[Opened], unfolded: bool, table: str, which: str | None, state: list[Any], centred: bool
     ) -> Any:
         """Draw how unusual the neighbours of the word are."""
+        if not unfolded:
+            return gr.skip()
         source = source_of(of_table(self.session, opened, table), which)
         return spread_panels(self.session, source, Word.of(state), centred=centred)
 
-    def draw_pairs(self, opened: Sequence[Opened], table: str, text: str, centred: bool) -> Any:
+    def draw_pairs(self, opened: Sequence[Opened], unfolded: bool, table: str, text: str, centred: bool) -> Any:
         """Draw the similarities of some words."""
         opened = of_table(self.session, opened, table)
-        return pair_panels(self.session, opened, text, centred=centred)
+        return pair_panels(self.session, opened, text, centred=centred) if unfolded else gr.skip()
 
     def draw_found(
         self, opened: Sequence[Opened], table: str, which: str | None, sought: list[Any], state: list[Any]
@@ -155,16 +157,13 @@ class Handlers:
         self, due: list[Any], table: str, which: str | None, state: list[Any], centred: bool, happened: Happened
     ) -> list[Any]:
         """Select the token that was clicked: a dot of the map, or a row of a list."""
-        told, opened = happened.told, self.session.shown(due)
-        sources, panel = with_tokens(of_table(self.session, opened, table)), told.get("panel")
-        if panel == "neighbours":
+        told, sources = happened.told, with_tokens(self.shown(due, table))
+        if told.get("panel") == "neighbours":
             found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
-        if panel == "odd" or (head := shown_in(panel, opened)) is not None:
-            source, row = chosen(self.session, opened, table, which) if panel == "odd" else head, told.get("id")
-        elif panel in ("map", "selection"):
+        if told.get("panel") in ("map", "selection"):
             source, row = source_of(sources, which), told.get("index", told.get("id"))
-            if panel == "map" and told.get("group") != "token":
+            if told.get("panel") == "map" and told.get("group") != "token":
                 return [gr.skip()] * 3
         else:
             place, row = told.get("list"), told.get("id")
@@ -195,7 +194,7 @@ class Handlers:
     def _projection(self, source: Opened, method: str) -> Projection | None:
         return self.session.projection(source.tokens, method.lower(), 2) or self.session.pca(source.tokens, 2)
 
-    def act(  # noqa: PLR0913 - what the buttons change
+    def act(
         self,
         due: list[Any],
         table: str,
@@ -203,12 +202,11 @@ class Handlers:
         sought: list[Any],
         state: list[Any],
         word: list[Any],
-        unfolded: list[str],
         happened: Happened,
     ) -> list[Any]:
         """Clear the selection, compare its first words, or save it: what its buttons do.
 
-        Return the selection, the search and its field, the words to compare, their fold, which folds are open, and
+        Return the selection, the search and its field, the words to compare, their fold, whether it is open, and
         ``exported``.
         """
         kept = [gr.skip()] * 7
@@ -223,7 +221,7 @@ class Handlers:
                     return kept
                 rows = rows_of(self.session, source, sought, Selection.of(state))
                 words = words_of(source.tokens, rows, MOST_WORDS)
-                return [*kept[:3], words, *self.session.open_fold(PAIRS_FOLD, unfolded), gr.skip()] if words else kept
+                return [*kept[:3], words, gr.update(open=True), True, gr.skip()] if words else kept
         return kept
 
     def hand_over(self, due: list[Any], table: str, which: str | None, sought: list[Any], state: list[Any]) -> Any:
@@ -247,8 +245,8 @@ def tab(session: Session) -> None:
     bind_drawing(session, layout, handlers)
     bind_search(session, layout)
     keep_controls(session, layout)
-    bind_words(session, layout)
-    bind_clicks(session, layout, handlers)
+    bind_words(session, layout, handlers)
+    bind_selection(session, layout, handlers)
 
 
 def create_layout(session: Session) -> Layout:
@@ -265,8 +263,7 @@ def create_layout(session: Session) -> Layout:
                 which_field, table_field, method_field, dims, color = _toolbar(choices, which.value)
             with gr.Row(elem_classes="tokens-work"):
                 table = State("token")
-                reads = HeadReads(session)
-                reads.line()
+                read = reading_row(session, table, "head")
                 umaps = session.jobs.bind(partial(map_work, session), label="Map")
             plan = PanelRow(scope=session.scope, reserve=781)
         with gr.Column(scale=3, min_width=320):
@@ -274,19 +271,19 @@ def create_layout(session: Session) -> Layout:
             found = PanelRow((), scope=session.scope, visible=False)
             words = PanelRow(scope=session.scope, reserve=638)
     with gr.Column(elem_classes="tokens-folds"):
-        with session.fold(PAIRS_FOLD, "Compare words: which pairs are close?"):
+        pairs_box, pairs = session.fold("pairs", "Compare words: which pairs are close?")
+        with pairs_box:
             with gr.Row(elem_classes="controls"):
                 label = f"Compare words (separate with commas, up to {MOST_WORDS})"
                 chosen = gr.Textbox(FIRST_WORDS, label=label, max_lines=1)
             matrix = PanelRow((), scope=session.scope)
-        with session.fold(SPREAD_FOLD, "How unusual is such a cosine?"):
+        box, spread = session.fold("spread", "How unusual is such a cosine?")
+        with box:
             hill = PanelRow((), scope=session.scope)
-        with session.fold(HEADS_FOLD, "Token table and output head: are they one table?"):
-            heads, comparing = head_row(session, reads, HEADS_FOLD)
-        with session.fold(ODD_FOLD, "Odd tokens: which did training hardly touch?"):
-            odd, looking = odd_row(session, [table, which], reads, ODD_FOLD)
+        _own_folds(session, table, which, which_field, [word, search, sought])
     return Layout(
         word=word,
+        listed=State(Word(FIRST_WORD).state),
         sought=sought,
         selection=selection,
         exported=State(""),
@@ -294,7 +291,7 @@ def create_layout(session: Session) -> Layout:
         which=which,
         which_field=which_field,
         table=table,
-        reads=reads,
+        read=read,
         table_field=table_field,
         method=State(AUTOMATIC),
         method_field=method_field,
@@ -307,14 +304,23 @@ def create_layout(session: Session) -> Layout:
         centring=centring,
         found=found,
         words=words,
+        spread=spread,
         hill=hill,
+        pairs=pairs,
+        pairs_box=pairs_box,
         chosen=chosen,
         matrix=matrix,
-        heads=heads,
-        comparing=comparing,
-        odd=odd,
-        looking=looking,
     )
+
+
+def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
+    """Create the folds that bind their own events; ``picked`` are the components that a click on a token sets."""
+    box, unfolded = session.fold("heads", "Token table and output head: are they one table?")
+    with box:
+        head_row(session, picked, unfolded)
+    box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
+    with box:
+        odd_row(session, [table, which], field, picked, unfolded)
 
 
 def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
@@ -379,23 +385,27 @@ def write_search(state: list[Any], sought: Sequence[Any]) -> str:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the map, the neighbours of the word and the similarities of some words."""
     which, field, umaps, method = layout.which, layout.which_field, layout.umaps, layout.method
-    table, word, centring, read = layout.table, layout.word, layout.centring, [layout.reads.done.change]
-    layout.reads.bind(table, [HEADS_FOLD, ODD_FOLD])
-    session.redraw(handlers.draw_field, [field], inputs=[table, which], on=read)
-    session.redraw(draw_table_field, [layout.table_field], inputs=[table])
-    session.redraw(handlers.draw_word, [layout.words], inputs=[table, word, centring], on=read)
-    sought = [table, which, layout.sought, layout.selection]
-    session.redraw(handlers.draw_found, [layout.found], inputs=sought, on=read)
-    drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
+    word, centring, chosen = layout.word, layout.centring, layout.chosen
+    table, turned = layout.table, [layout.table.change, layout.read.change]
     asked = [table, which, method, layout.dims, layout.color, word, centring]
-    session.redraw(handlers.draw_map, drawn, inputs=asked, on=read, job=umaps)
-    asked = [table, which, word, centring]
-    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=read, fold=SPREAD_FOLD)
-    asked = [table, layout.chosen, centring]
-    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=read, fold=PAIRS_FOLD)
+    drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
+    events = [method.change, layout.dims.input, layout.color.input, centring.input, *turned]
+    session.redraw(handlers.draw_field, [field], inputs=[table, which], on=turned)
+    session.redraw(draw_table_field, [layout.table_field], inputs=[table], on=[table.change])
+    both, listed = [centring.input, *turned], [layout.words, layout.listed]
+    session.redraw(handlers.draw_word, listed, inputs=[table, word, centring], on=[word.change, *both])
+    # Draw at once with the field's value, and not again when the state receives it.
+    session.when([field.input], handlers.draw_map, drawn, inputs=[table, field, *asked[2:]])
+    # The word is marked on the map once its neighbours are listed: drawing a large vocabulary keeps a page busy longer.
+    session.redraw(handlers.draw_map, drawn, inputs=asked, on=events, after=[layout.listed.change])
+    session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
+    asked, events = [layout.spread, table, which, word, centring], [layout.spread.change, word.change, which.change]
+    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, *both])
+    asked, events = [layout.pairs, table, chosen, centring], [layout.pairs.change, chosen.change]
+    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=[*events, *both])
     field.input(_same, field, which, **QUIET)
-    fields = [layout.table_field, layout.method_field]
-    gr.on([one.input for one in fields], _same, fields, [table, method], **QUIET)
+    layout.table_field.input(_same, layout.table_field, table, **QUIET)
+    layout.method_field.input(_same, layout.method_field, method, **QUIET)
 
 
 def bind_search(session: Session, layout: Layout) -> None:
@@ -424,8 +434,8 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("selection", layout.selection, read=read_selection, write=write_selection)
 
 
-def bind_words(session: Session, layout: Layout) -> None:
-    """Keep the search field in step with the word."""
+def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind clicks on tokens, and keep the search field in step with the word."""
     word, search, sought = layout.word, layout.search, layout.sought
     word.change(write_search, [word, sought], search, **QUIET)
     # Only values from the URL are written back: a typing visitor is already further on.
@@ -433,36 +443,30 @@ def bind_words(session: Session, layout: Layout) -> None:
     session.restored.change(
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
     )
+    for row in (layout.plan, layout.words, layout.found):
+        row.select(
+            handlers.pick,
+            [session.due, layout.table, layout.which, word, layout.centring],
+            [word, search, sought],
+            trigger_mode="always_last",
+            **QUIET,
+        )
 
 
-def bind_clicks(session: Session, layout: Layout, handlers: Handlers) -> None:
-    """Bind clicks: on a token, on what selects tokens, and on the buttons of the selection, whose file is saved."""
-    word, search, sought, selection = layout.word, layout.search, layout.sought, layout.selection
-    box = session.folds[PAIRS_FOLD].box
-    picked, selected = [word, search, sought], [selection, sought, search]
-    acted = [selection, sought, search, layout.chosen, box, session.unfolded, layout.exported]
-
-    def clicked(happened: Happened, *values: Any) -> dict[Any, Any]:
-        due, table, which, sought, state, word, centred, method, unfolded = values
-        told, shown, opened = happened.told, (due, table, which), session.shown(due)
-        if told.get("action") == COMPARE_HEADS:
-            return {layout.comparing.wanted: wanted_again(session, opened)}
-        if told.get("action") == LOOK:
-            return {layout.looking.wanted: wanted_of(chosen(session, opened, table, which))}
-        if "action" in told:
-            return dict(zip(acted, handlers.act(*shown, sought, state, word, unfolded, happened), strict=True))
-        if "legend" in told or "area" in told:
-            return dict(zip(selected, handlers.select(*shown, method, word, happened), strict=True))
-        return dict(zip(picked, handlers.pick(*shown, word, centred, happened), strict=True))
-
-    asked = [session.due, layout.table, layout.which, sought, selection]
-    given = [*asked, word, layout.centring, layout.method_field, session.unfolded]
-    rows = (layout.plan, layout.words, layout.found, layout.heads, layout.odd)
-    outputs = [*dict.fromkeys((*picked, *acted)), layout.comparing.wanted, layout.looking.wanted]
-    gr.on([row.select for row in rows], clicked, given, outputs, trigger_mode="always_last", **QUIET)
-    saved = layout.exported.change(handlers.hand_over, asked, layout.save, **QUIET)
+def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
+    """Bind the selection: what makes it, what shows it, and what its buttons do."""
+    which, sought, selection = layout.which, layout.sought, layout.selection
+    options: dict[str, Any] = {"trigger_mode": "always_last", **QUIET}
+    asked = [layout.table, which, sought, selection]
+    events = [one.change for one in (*asked, layout.read)]
+    session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
+    drawn = [session.due, layout.table, which, layout.method_field, layout.word]
+    layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
+    done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
+    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)
+    saved = layout.exported.change(handlers.hand_over, [session.due, *asked], layout.save, **QUIET)
     saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
 
 
-def _same(*values: Any) -> Any:
-    return values if len(values) > 1 else values[0]
+def _same(value: Any) -> Any:
+    return value

@@ -95,32 +95,46 @@ class Handlers:
         return Moment(run, found.run, place, found.total)
 
     def draw_run(
-        self, opened: Sequence[Opened], of: str, role: str, pattern: str, at: float, done: dict[str, Any]
+        self,
+        opened: Sequence[Opened],
+        of: str,
+        role: str,
+        pattern: str,
+        figure: str,
+        at: float,
+        done: dict[str, Any] | None = None,
     ) -> list[Any]:
-        """Draw a step of a run; a run that has to be read first is requested, and the old drawing stays."""
+        """Draw a run; one that has to be computed first is requested, and the old drawing stays."""
         run, hidden = self.asked(opened, of, role, pattern), gr.update(visible=False)
         if run is None:
             empty = Panel("training-map", "None of the sources has a training run", message=NONE)
-            return [Panels((empty,)), hidden, [], hidden]
+            return [Panels((empty,)), Panels(()), hidden, [], hidden]
         try:
             moment = self.known(run, at)
         except HfposembError as error:
-            return [Panels((_message(run, one_line(str(error))),)), hidden, [], hidden]
+            return [Panels((_message(run, one_line(str(error))),)), Panels(()), hidden, [], hidden]
         if moment is not None:
-            return [moment_panels(moment), of_steps(moment.found.steps, moment.place), [], hidden]
-        if not done.get("ok", True) and (done.get("wanted") or [[]])[0][:4] == run.wanted:
-            return [Panels((_message(run, FAILED),)), hidden, [], gr.update(visible=True)]
-        return [gr.skip(), gr.skip(), [run.wanted], hidden]
+            slider = of_steps(moment.found.steps, moment.place)
+            return [moment_panels(moment), course_panels(moment, figure), slider, [], hidden]
+        if done and not done.get("ok", True) and (done.get("wanted") or [[]])[0][:4] == run.wanted:
+            return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
+        return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
+
+    def draw_moment(
+        self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float
+    ) -> list[Any]:
+        """Draw another step of a run that has been read."""
+        run = self.asked(opened, of, role, pattern)
+        moment = None if run is None else self.known(run, at)
+        if moment is None:
+            return [gr.skip()] * 3
+        slider = of_steps(moment.found.steps, moment.place)
+        return [moment_panels(moment), course_panels(moment, figure), slider]
 
     def draw_course(self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> Any:
-        """Draw a metric over the steps of a run; while that has yet to be read, the old drawing stays."""
+        """Draw another metric of a run that has been read."""
         run = self.asked(opened, of, role, pattern)
-        try:
-            moment = None if run is None else self.known(run, at)
-        except HfposembError:
-            return Panels(())  # the reason is shown above
-        if run is None:
-            return Panels(())
+        moment = None if run is None else self.known(run, at)
         return gr.skip() if moment is None else course_panels(moment, figure)
 
     async def follow(
@@ -238,11 +252,15 @@ def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> li
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn, the job behind it, and the slider."""
     of, by, at, role, pattern, work = layout.of, layout.by, layout.at, layout.role, layout.pattern, layout.work
-    what, typed = [of, role, pattern], [pattern.submit, pattern.blur]
-    drawn = [layout.moments, layout.slider, work.wanted, layout.retry]
-    session.redraw(draw_fields, [layout.which, of, layout.figure, by], inputs=[of, role, by])
-    session.redraw(handlers.draw_run, drawn, inputs=[*what, at], on=typed, job=work)
-    session.redraw(handlers.draw_course, [layout.courses], inputs=[*what, by, at], on=[*typed, work.done.change])
+    what = [of, role, pattern]
+    asked = [*what, by, at]
+    drawn = [layout.moments, layout.courses, layout.slider, work.wanted, layout.retry]
+    session.redraw(draw_fields, [layout.which, of, layout.figure, by], inputs=[of, role, by], on=[role.input])
+    events = [of.change, role.input, pattern.submit, pattern.blur]
+    session.redraw(handlers.draw_run, drawn, inputs=asked, on=events)
+    session.when([work.done.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
+    session.when([at.change], handlers.draw_moment, drawn[:3], inputs=asked)
+    session.when([by.change], handlers.draw_course, [layout.courses], inputs=asked)
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
     layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)

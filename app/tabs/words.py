@@ -40,7 +40,6 @@ from ..session.state import Session
 
 TITLE = "Words + positions"
 NEEDS = logits.NEEDS
-INPUT_FOLD, SUMS_FOLD, ANCHORS_FOLD, LOGITS_FOLD = "model-input", "sums", "remains", "logits"  # as in the page's URL
 SCALED, UNSCALED = "One mean norm", "Their own norm"  # as in the page's URL
 SIZES = (("Same mean norm", SCALED), ("Original norm", UNSCALED))
 
@@ -99,7 +98,9 @@ STARTING = Panel(
 class Layout:
     """The tab's components that events use.
 
-    States are ``before``, ``word`` and ``source``.
+    States are ``before``, ``word``, ``kept`` and ``source``, ``settled``, what was asked when the first row was last
+    drawn, and whether each fold is open: ``fed``, ``remains``, ``summed`` and ``scored``. ``box`` is the fold of the
+    anchor words.
     """
 
     text: gr.Textbox
@@ -111,17 +112,24 @@ class Layout:
     size: gr.Radio
     words: gr.HTML
     near: PanelRow
+    fed: gr.State
     vectors: PanelRow
+    box: gr.Accordion
+    remains: gr.State
     anchors: gr.Dropdown
     followed: PanelRow
     both: PanelRow
+    summed: gr.State
     clubs: PanelRow
+    scored: gr.State
     term: gr.Dropdown
     head: gr.Textbox
     drawn_to: PanelRow
     before: gr.State
     word: gr.State
+    kept: gr.State
     source: gr.State
+    settled: gr.State
 
 
 @dataclass(frozen=True)
@@ -135,35 +143,43 @@ class Handlers:
         found = view_of(self.session, opened, which, read_controls(*values))
         return found if found and len(found.asked.text) <= LONGEST_SENTENCE else None
 
-    def draw(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
+    def draw_moving(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         """Draw the finding and what it is measured on: the words of the sentence, and the first row."""
         top = top_panels(view_of(self.session, opened, which, read_controls(*values)), opened)
         view = self.view(opened, which, values)
-        return [top, "", ()] if view is None else [top, strip(view), first_panels(view)]
+        drawn = [top, "", ()] if view is None else [top, strip(view), first_panels(view)]
+        return [*drawn, [which, *values]]
 
-    def draw_source(self, opened: Sequence[Opened], which: str | None) -> Any:
-        """Offer the sources that have words."""
+    def draw(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
+        """Draw everything above the folds, and offer the sources that have words."""
         source = source_of(opened, which)
-        return gr.update(choices=which_choices(opened), value=source.text if source else None)
+        named = gr.update(choices=which_choices(opened), value=source.text if source else None)
+        return [named, *self.draw_moving(opened, which, *values)]
 
-    def draw_vectors(self, opened: Sequence[Opened], which: str | None, text: str) -> Any:
+    def draw_vectors(self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str) -> Any:
         """Draw the vectors that enter the first layer."""
         source = source_of(opened, which)
-        return () if source is None else (input_panel([source], text),)
+        return (() if source is None else (input_panel([source], text),)) if unfolded else gr.skip()
 
-    def draw_remains(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
+    def draw_remains(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> list[Any]:
         """Draw what remains of each part of the sum."""
+        if not unfolded:
+            return [gr.skip()] * 2
         view = self.view(opened, which, values)
         return [(), ()] if view is None else remaining_panels(view)
 
-    def draw_sums(self, opened: Sequence[Opened], which: str | None, *values: Any) -> Any:
-        """Draw the sums of words and positions."""
-        view = self.view(opened, which, values)
-        return () if view is None else sum_panels(view)
+    def draw_sums(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> Any:
+        """Draw the clouds of sums."""
+        view = self.view(opened, which, values) if unfolded else None
+        return gr.skip() if not unfolded else () if view is None else sum_panels(view)
 
-    def draw_logits(self, opened: Sequence[Opened], which: str | None, text: str, term: str, head: str) -> Any:
+    def draw_logits(
+        self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str, term: str, head: str
+    ) -> Any:
         """Draw the logits of the first layer."""
         source = source_of(opened, which)
+        if not unfolded:
+            return gr.skip()
         if source is None or len(text) > LONGEST_SENTENCE:
             return Panels(())
         return Panels(logits.logit_panels(source, text, self.session, term=term, head=logits.read_head(head)))
@@ -172,7 +188,7 @@ class Handlers:
 def tab(session: Session) -> None:
     """Create and bind the tab. Nothing is computed until it is first shown."""
     layout = create_layout(session)
-    bind_selection(session, layout)
+    bind_selection(layout)
     bind_drawing(session, layout, Handlers(session))
     keep_controls(session, layout)
 
@@ -185,19 +201,24 @@ def create_layout(session: Session) -> Layout:
     finding, amplitude, size, words = _finding_card(scope)
     near = PanelRow(scope=scope, reserve=603)
     with gr.Column(elem_classes="folds"):
-        with session.fold(INPUT_FOLD, "The model’s input: token + position"):
+        box, fed = session.fold("model-input", "The model’s input: token + position")
+        with box:
             vectors = PanelRow((), scope=scope)
-        with session.fold(SUMS_FOLD, "Clouds of sums: do inputs cluster by word or by position?"):
+        box, summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
+        with box:
             clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
         title = "Anchor words, and recovering both parts from the sum"
-        with session.fold(ANCHORS_FOLD, title, holds=["anchors"]), gr.Row(equal_height=True):
+        box, remains = session.fold("remains", title, holds=["anchors"])
+        with box, gr.Row(equal_height=True):
             with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
                 anchors = _anchor_field()
                 followed = PanelRow((), scope=scope)
             with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
                 both = PanelRow((), scope=scope)
-        title = "Attention: what words and positions add to the logits"
-        with session.fold(LOGITS_FOLD, title, holds=["part-of-logits", "head"]):
+        logit, scored = session.fold(
+            "logits", "Attention: what words and positions add to the logits", holds=["part-of-logits", "head"]
+        )
+        with logit:
             term, head = _logit_fields()
             drawn_to = PanelRow((), scope=scope)
     return Layout(
@@ -210,17 +231,24 @@ def create_layout(session: Session) -> Layout:
         size=size,
         words=words,
         near=near,
+        fed=fed,
         vectors=vectors,
+        box=box,
+        remains=remains,
         anchors=anchors,
         followed=followed,
         both=both,
+        summed=summed,
         clubs=clubs,
+        scored=scored,
         term=term,
         head=head,
         drawn_to=drawn_to,
         before=State(""),
         word=State(-1),
+        kept=State(list(FIRST_ANCHORS)),
         source=State(choices[0][1] if choices else None),
+        settled=State(None),
     )
 
 
@@ -283,9 +311,9 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *clas
 
 def read_controls(*values: Any) -> Asked:
     """Return the visitor's choices from the values of the controls, without the source."""
-    text, before, whose, size, amplitude, word, *anchors = values  # the last where they matter
+    text, before, whose, size, amplitude, word, kept = values
     measured = AMPLITUDES[step_of(float(amplitude or 0))]  # a typed value may lie between two of them
-    return Asked(text, before, whose, size == SCALED, measured, int(word), tuple(anchor_words(*anchors)))
+    return Asked(text, before, whose, size == SCALED, measured, int(word), tuple(kept))
 
 
 def reorder(text: str) -> list[Any]:
@@ -293,47 +321,67 @@ def reorder(text: str) -> list[Any]:
     return [shuffled(text), text, -1]
 
 
-def anchor_words(words: list[str] | None = None) -> list[str]:
+def choose_word(happened: Happened) -> Any:
+    """Select a word of the sentence, by its button or by its row in the reorder check."""
+    told = happened.told
+    place = told.get("place", told.get("id") if told.get("panel") == "reorder" else None)
+    return place if isinstance(place, int) else gr.skip()
+
+
+def follow_neighbour(kept: list[str], happened: Happened) -> list[Any]:
+    """Add a clicked neighbour to the anchor words, and open their fold."""
+    told = happened.told
+    label = told.get("label") if told.get("panel") == "lists" else None
+    if not isinstance(label, str):
+        return [gr.skip()] * 3
+    anchors = gr.skip() if label in kept else [*kept[-5:], label]
+    return [anchors, gr.update(open=True), True]
+
+
+def anchor_words(words: list[str] | None) -> list[str]:
     """Return the distinct anchor words, without spaces at their ends."""
     return [one_line(word, width=60) for word in dict.fromkeys(map(str.strip, words or ())) if word][:MOST_WORDS]
 
 
-def bind_selection(session: Session, layout: Layout) -> None:
+def bind_selection(layout: Layout) -> None:
     """Bind what chooses a word, the sentence, the source and the anchor words."""
-    text, word, anchors, box = layout.text, layout.word, layout.anchors, session.folds[ANCHORS_FOLD].box
-
-    def clicked(kept: list[str] | None, unfolded: list[str], happened: Happened) -> dict[Any, Any] | Any:
-        """Select a word of the sentence, by its button or by its row in the reorder check; add a clicked neighbour.
-
-        The neighbour becomes an anchor word, whose fold is opened.
-        """
-        told, label = happened.told, happened.get("label")
-        if told.get("panel") == "lists" and isinstance(label, str):
-            added = {} if label in (kept or ()) else {anchors: [*(kept or ())[-5:], label]}
-            return added | dict(zip((box, session.unfolded), session.open_fold(ANCHORS_FOLD, unfolded), strict=True))
-        place = told.get("place", told.get("id") if told.get("panel") == "reorder" else None)
-        return {word: place} if isinstance(place, int) else gr.skip()
-
-    shown = [word, anchors, box, session.unfolded]
-    gr.on([layout.words.select, layout.near.select], clicked, [anchors, session.unfolded], shown, **QUIET)
+    text, word, kept = layout.text, layout.word, layout.kept
     layout.turn.click(reorder, text, [text, layout.before, word], **QUIET)
+    layout.words.select(choose_word, None, word, **QUIET)
+    layout.near.select(follow_neighbour, kept, [layout.anchors, layout.box, layout.remains], **QUIET)
+    layout.near.select(choose_word, None, word, **QUIET)
     text.input(lambda: -1, None, word, **QUIET)
     layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
+    layout.anchors.change(anchor_words, layout.anchors, kept, trigger_mode="always_last", **QUIET)
 
 
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn."""
-    text, source, head, anchors = layout.text, layout.source, layout.head, layout.anchors
-    asked = [source, text, layout.before, layout.whose, layout.size, layout.amplitude, layout.word, anchors]
-    session.redraw(handlers.draw_source, [layout.which], inputs=[source])
-    changed = [anchors.change]
-    session.redraw(handlers.draw, [layout.finding, layout.words, layout.near], inputs=asked[:-1])
-    session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[source, text], fold=INPUT_FOLD)
-    session.redraw(handlers.draw_remains, [layout.followed, layout.both], inputs=asked, on=changed, fold=ANCHORS_FOLD)
-    session.redraw(handlers.draw_sums, [layout.clubs], inputs=asked, on=changed, fold=SUMS_FOLD)
-    typed = [head.submit, head.blur]
-    scored = [source, text, layout.term, head]
-    session.redraw(handlers.draw_logits, [layout.drawn_to], inputs=scored, on=typed, fold=LOGITS_FOLD)
+    text, source, whose, size = layout.text, layout.source, layout.whose, layout.size
+    amplitude, word, kept, term, head = layout.amplitude, layout.word, layout.kept, layout.term, layout.head
+    asked = [source, text, layout.before, whose, size, amplitude, word, kept]
+    moving = [layout.finding, layout.words, layout.near, layout.settled]
+    changed = [text.change, source.change, whose.input, size.input]
+    moved = [amplitude.input, amplitude.release, word.change]
+    session.redraw(handlers.draw, [layout.which, *moving], inputs=asked, on=changed)
+    session.when(moved, handlers.draw_moving, moving, inputs=asked)
+    unfolded = layout.fed
+    shown = [unfolded.change, text.change, source.change]
+    session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[unfolded, source, text], on=shown)
+    # The folds follow a state: with more than one handler on the slider's own events, Gradio left their rows pending.
+    unfolded = layout.remains
+    shown = [unfolded.change, kept.change, layout.settled.change]
+    session.redraw(handlers.draw_remains, [layout.followed, layout.both], inputs=[unfolded, *asked], on=shown)
+    unfolded = layout.summed
+    shown = [unfolded.change, layout.settled.change]
+    session.redraw(handlers.draw_sums, [layout.clubs], inputs=[unfolded, *asked], on=shown)
+    unfolded = layout.scored
+    session.redraw(
+        handlers.draw_logits,
+        [layout.drawn_to],
+        inputs=[unfolded, source, text, term, head],
+        on=[unfolded.change, text.change, source.change, term.input, head.submit, head.blur],
+    )
 
 
 def keep_controls(session: Session, layout: Layout) -> None:

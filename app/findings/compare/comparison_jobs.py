@@ -14,7 +14,6 @@ from ... import limits
 from ...components.files import kept_file
 from ...jobs import children
 from ...jobs.visitor import Visitor
-from ...session.opened import Opened
 from ...session.state import Session
 from .comparison import comparison_key, maps_key, of_part, part_of
 
@@ -25,23 +24,26 @@ class ComparisonJobs:
 
     session: Session
 
-    def asked(self, opened: Sequence[Opened], part: str | None) -> list[Any]:
-        """Return the sources that were opened and the part that is compared; nothing if none was opened."""
-        texts = [source.text for source in opened if source.embeddings is not None]
-        return [texts, part_of(*of_part(opened, part))] if texts else []
+    def comparable(self, due: list[Any]) -> list[str]:
+        """Return the sources on the screen that were opened."""
+        return [source.text for source in self.session.shown(due) if source.embeddings is not None]
 
-    def begin(self, opened: Sequence[Opened], part: str | None) -> list[Any]:
+    def taken(self, due: list[Any], part: str | None) -> str:
+        """Return the part that is compared, "" if no source has the selected one."""
+        return part_of(*of_part(self.session.shown(due), part))
+
+    def begin(self, due: list[Any], part: str | None) -> Any:
         """Request chance levels and pairs as soon as the tab is drawn."""
-        asked = self.asked(opened, part)
-        if not asked:
+        having, part = self.comparable(due), self.taken(due, part)
+        if not having:
             return []
-        key = comparison_key(asked[0], public=self.session.public, part=asked[1])
-        return asked if self.session.library.results.get(key) is None else []
+        key = comparison_key(having, public=self.session.public, part=part)
+        return [having, part] if self.session.library.results.get(key) is None else []
 
-    def retry(self, due: list[Any], part: str | None) -> list[Any]:
+    def retry(self, due: list[Any], part: str | None) -> Any:
         """Request chance levels and pairs again."""
-        asked = self.asked(self.session.shown(due), part)
-        return [*asked, uuid4().hex] if asked else []
+        having = self.comparable(due)
+        return [having, self.taken(due, part), uuid4().hex] if having else []
 
     async def measure(
         self, visitor: Visitor, place: str, wanted: Sequence[Any]
@@ -65,8 +67,8 @@ class ComparisonJobs:
 
     def ask_report(self, due: list[Any], part: str | None) -> Any:
         """Request the report."""
-        asked = self.asked(self.session.shown(due), part)
-        return [[*asked, uuid4().hex]] if asked else []
+        having = self.comparable(due)
+        return [[having, self.taken(due, part), uuid4().hex]] if having else []
 
     async def write(
         self, visitor: Visitor, place: str, wanted: Sequence[Any]

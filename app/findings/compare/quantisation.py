@@ -119,15 +119,16 @@ def _rows(found: QuantisationDamage, values: Sequence[float]) -> tuple[Neighbour
 
 def quantisation_fold(session: Session, chosen: gr.State) -> None:
     """Create and bind the fold, which is shown for a chosen pair that is a model in both forms."""
-    with session.fold(NAME, QUESTION) as box:
+    box, unfolded = session.fold(NAME, QUESTION)
+    with box:
         with gr.Column(elem_classes="in-place"):
             work = session.jobs.bind(partial(measure, session), name=NAME, label="Quantisation")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], unfolded: list[str], chosen: str | None, done: dict[str, Any]) -> list[Any]:
+    def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
         forms = forms_of(opened, chosen)
         seen = gr.update(visible=forms is not None)
-        if NAME not in unfolded:
+        if not unfolded:
             return [seen, gr.skip(), []]
         wanted = wanted_of(session, forms)
         tried = [list(one[:2]) for one in done.get("wanted", [])]  # without the id of a comparison asked for again
@@ -146,6 +147,7 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
             return [gr.skip(), *stay]
         return [gr.skip(), *session.show_word(forms[1], found.worst[row].label)]
 
-    session.redraw(draw, [box, row, work.wanted], inputs=[session.unfolded, chosen, work.done])
+    inputs = [unfolded, chosen, work.done]
+    session.redraw(draw, [box, row, work.wanted], inputs=inputs, on=[unfolded.change, chosen.change, work.done.change])
     asked = [work.wanted, session.asked, session.tabs, session.active]
     row.select(act, [session.due, chosen], asked, trigger_mode="always_last", **QUIET)

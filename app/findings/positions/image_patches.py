@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import gradio as gr
 
 import hfposemb as hpe
 from hfposemb.analysis.positions import patches as image_patches
@@ -15,6 +18,7 @@ from hfposemb.reports.position_findings import sentence
 from hfposemb.tables import null_comparison
 from hfposemb.tables.encodings import Absolute, Grid
 
+from ...components.happened import Happened
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -160,3 +164,12 @@ def patch_nearest(encoding: Absolute, patch: int) -> str:
         for row, value in zip(found.rows, found.values, strict=True)
     ]
     return f"The patch in {place_of(grid, patch)} is most similar to {listed(others)}"
+
+
+def pick(event: Happened, picked: dict[str, int]) -> Any:
+    """Pick the patch that was clicked, for the source it belongs to."""
+    found = event.told
+    index, panel = found.get("index"), found.get("panel")
+    if found.get("group") != "patch" or not isinstance(index, int) or index < 0 or not isinstance(panel, str):
+        return gr.skip()
+    return {**picked, panel.rpartition(" ")[0]: index}

@@ -6,7 +6,6 @@ import html
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import gradio as gr
 
@@ -113,37 +112,39 @@ def cell(name: str, found: Found | None) -> str:
     return f"<td>{mean} ± {spread}<small>noise {null}</small></td>"
 
 
-def probe_table(session: Session, part: gr.State, fold: str) -> None:
+def probe_table(session: Session, part: gr.State, unfolded: gr.State) -> None:
     """Create the table of the probes, and the button that runs them in a child process that can be cancelled.
 
-    The table is drawn while the fold it is in is open.
+    The table is drawn while its fold is open.
     """
 
     async def work(
         visitor: Visitor, place: str, wanted: Sequence[Sequence[str]]
     ) -> AsyncGenerator[children.Progress, None]:
-        for text, role, asked in wanted:
+        for text, role in wanted:
             opened = session.open([text])[0]
             table = opened.table(role)
             if table is None:
                 raise HfposembError(opened.error or f"{opened.name} has no positions any more; choose it again")
             key = session.library.result_key(table, ("probes",))
-            steps = session.jobs.compute(visitor, place, key, [text, role, asked], children.probes, text, role)
+            steps = session.jobs.compute(visitor, place, key, [text, role], children.probes, text, role)
             async with aclosing(steps):
                 async for progress in steps:
                     yield progress
 
-    def draw(opened: Sequence[Opened], part: str | None) -> Any:
-        return table(of_part(opened, part), session)
+    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
+        return table(of_part(opened, part), session) if unfolded else gr.skip()
 
     def run(due: list[Any], part: str | None) -> list[list[str]]:
-        asked = missing(of_part(session.shown(due), part), session)
-        return [[*one, uuid4().hex] for one in asked]  # unique, so that it can be requested again after Cancel
+        return missing(of_part(session.shown(due), part), session)
 
     gr.HTML(f"<h3>{QUESTION}</h3>", apply_default_css=False, elem_classes="probes")
     shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
     with gr.Column(elem_classes="in-place"):
         running = session.jobs.bind(work, name="probes", label="Probes")
         button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
-    session.redraw(draw, [shown], inputs=[part], on=[running.done.change], fold=fold)
+    asked = [unfolded.change, running.done.change, part.change]
+    session.redraw(draw, [shown], inputs=[unfolded, part], on=asked)
+    # Reset ``wanted``, so that requesting the same again counts as a change.
+    running.done.change(lambda: [], None, running.wanted, **QUIET)
     button.click(run, [session.due, part], running.wanted, **QUIET)

@@ -158,10 +158,12 @@ def _caption(waves: Resolution) -> str:
     return f"The slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 
 
-def requirement_row(session: Session, part: gr.State, fold: str) -> None:
-    """Create and bind the row of panels, one per source, which is drawn while the fold it is in is open."""
+def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> None:
+    """Create and bind the row of panels, one per source, which is drawn while its fold is open."""
 
-    def draw(opened: Sequence[Opened], part: str | None) -> Any:
+    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
+        if not unfolded:
+            return gr.skip()
         panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))
         return Panels(
             panels,
@@ -172,4 +174,4 @@ def requirement_row(session: Session, part: gr.State, fold: str) -> None:
         )
 
     row = PanelRow((), scope=session.scope, swipe=True)
-    session.redraw(draw, [row], inputs=[part], fold=fold)
+    session.redraw(draw, [row], inputs=[unfolded, part], on=[unfolded.change, part.change])

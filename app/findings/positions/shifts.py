@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Map = Literal["linear", "orthogonal"]
 
-FOLD = "shifts"
 QUESTION = "Why sine and cosine? Is a shift of the position a rotation?"
 MAPS: tuple[tuple[str, Map], ...] = (("Any linear map", "linear"), ("Rotation", "orthogonal"))
 STEPS = (1, 4, 16, 64)
@@ -211,7 +210,8 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Create the accordion, closed; it is computed when opened, and again when the sources change."""
     from ...session.shown_positions import of_part
 
-    with session.fold(FOLD, QUESTION):
+    box, asked = session.fold("shifts", QUESTION)
+    with box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):
                 which = gr.Radio(list(MAPS), value="linear", label="Map", elem_classes="segmented")
@@ -220,9 +220,16 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
                 step = gr.Radio(steps, value=str(STEP), label="Shift of the planes", elem_classes="segmented")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], length: int, which: Map, step: str, part: str | None) -> Any:
+    def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:
+        if not asked:
+            return gr.skip()
         return shift_panels(of_part(opened, part), length, which, int(step), session)
 
-    session.redraw(draw, [row], inputs=[length, which, step, part], fold=FOLD)
+    session.redraw(
+        draw,
+        [row],
+        inputs=[asked, length, which, step, part],
+        on=[asked.change, length.input, which.input, step.input, part.change],
+    )
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)

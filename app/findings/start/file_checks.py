@@ -162,14 +162,15 @@ def _finding(one: Finding) -> str:
 
 def check_fold(session: Session) -> None:
     """Create the fold, which checks the sources when it is opened: large ones in a child that can be cancelled."""
-    with session.fold(NAME, QUESTION) as box:
+    box, unfolded = session.fold(NAME, QUESTION)
+    with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
         with gr.Column(elem_classes="in-place"):
             running = session.jobs.bind(_work(session), name=NAME, label="Check")
             again = gr.Button(AGAIN, variant="secondary", size="lg", scale=0, min_width=160, visible=False)
 
-    def draw(opened: Sequence[Opened], unfolded: list[str], done: dict[str, Any]) -> Any:
-        if NAME not in unfolded:
+    def draw(opened: Sequence[Opened], unfolded: bool, done: dict[str, Any]) -> Any:
+        if not unfolded:
             return gr.update(label=heading(known(opened, session))), gr.skip(), [], gr.skip()
         found = checked(opened, session)
         missing = [[one.text] for one, report in found.items() if report is None]
@@ -182,7 +183,7 @@ def check_fold(session: Session) -> None:
         return [[one.text] for one, report in known(session.shown(due), session).items() if report is None]
 
     outputs = [box, shown, running.wanted, again]
-    session.redraw(draw, outputs, inputs=[session.unfolded, running.done])
+    session.redraw(draw, outputs, inputs=[unfolded, running.done], on=[unfolded.change, running.done.change])
     again.click(retry, [session.due], running.wanted, **QUIET)
 
 

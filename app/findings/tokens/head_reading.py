@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +21,6 @@ from ...session.opened import HEAD_NEEDS, Opened
 from ...session.opening import page_of, reading_line
 from ...session.source_names import short_name
 from ...session.state import Session
-from ..chosen_word import HEAD
 
 
 def unread(session: Session, opened: Sequence[Opened]) -> list[str]:
@@ -32,36 +31,15 @@ def unread(session: Session, opened: Sequence[Opened]) -> list[str]:
 
 @dataclass(frozen=True)
 class HeadReads:
-    """Reads the output heads for one page; see ``opening.SourceReads``, which reads the other tables.
-
-    The heads of the state ``wanted`` are read, and ``done`` changes when that has ended. Each of the ``lines`` shows
-    the progress: above the map, and in the folds that are drawn from heads.
-    """
+    """Reads the output heads for one page; see ``opening.SourceReads``, which reads the other tables."""
 
     session: Session
-    wanted: gr.State = field(default_factory=lambda: State([]))
-    done: gr.State = field(default_factory=lambda: State(""))
-    lines: list[gr.HTML] = field(default_factory=list)
-
-    def line(self) -> None:
-        """Create a progress line."""
-        self.lines.append(gr.HTML(visible=False, **WORK_LINE))
-
-    def bind(self, table: gr.State, folds: Sequence[str]) -> None:
-        """Read the heads when ``table`` chooses them, or one of the ``folds`` is open."""
-
-        def draw(opened: Sequence[Opened], table: str, unfolded: list[str]) -> list[str]:
-            asked = table == HEAD or any(name in unfolded for name in folds)
-            return unread(self.session, opened) if asked else []
-
-        self.session.redraw(draw, [self.wanted], inputs=[table, self.session.unfolded])
-        self.wanted.change(self.read, self.wanted, [*self.lines, self.done], **QUIET)
-        gr.on([line.select for line in self.lines], self.stop, None, self.lines, **QUIET)
+    name: str = ""
 
     async def read(self, wanted: list[str], request: gr.Request) -> AsyncIterator[list[Any]]:
-        """Read the heads of some sources with progress; return the lines and what changes when they have been read."""
+        """Read the heads of some sources with progress; return the line and what changes when they have been read."""
         if not wanted:
-            yield self._shown(gr.skip())
+            yield [gr.skip(), gr.skip()]
             return
         library, public, read = self.session.library, self.session.public, list[Fetch]()
         works = {}
@@ -71,21 +49,35 @@ class HeadReads:
         try:
             async with aclosing(library.fetches.follow(self._page(request), wanted, works)) as follow:
                 async for read in follow:
-                    yield self._shown(reading_line(read))
+                    yield [reading_line(read), gr.skip()]
         except CancelledError:
-            yield self._shown(gr.update(visible=False))
+            yield [gr.update(visible=False), gr.skip()]
             return
         wrong = [said_of(one.error, public=public) for one in read if one.error is not None]
         line = gr.update(value=failed_line(wrong[0]), visible=True) if wrong else gr.update(visible=False)
-        yield self._shown(line, uuid4().hex)
+        yield [line, uuid4().hex]
 
     def stop(self, request: gr.Request) -> Any:
-        """Stop reading, and hide the lines."""
+        """Stop reading, and hide the line."""
         self.session.library.fetches.stop(self._page(request))
-        return self._shown(gr.update(visible=False))[:-1]
-
-    def _shown(self, line: Any, done: Any = None) -> list[Any]:
-        return [*[line] * len(self.lines), gr.skip() if done is None else done]
+        return gr.update(visible=False)
 
     def _page(self, request: gr.Request) -> str:
-        return f"{page_of(self.session, request)}/head"
+        return f"{page_of(self.session, request)}/head/{self.name}"
+
+
+def reading_row(session: Session, asked: gr.State, value: Any, *, name: str = "") -> gr.State:
+    """Create and bind the progress line of heads, which are read when the state ``asked`` has a value.
+
+    Return a state that changes when they have been read. A page with several lines gives each a ``name``.
+    """
+    line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State("")
+    reads = HeadReads(session, name)
+
+    def draw(opened: Sequence[Opened], given: Any) -> list[str]:
+        return unread(session, opened) if given == value else []
+
+    session.redraw(draw, [wanted], inputs=[asked], on=[asked.change])
+    wanted.change(reads.read, wanted, [line, done], **QUIET)
+    line.select(reads.stop, None, line, **QUIET)
+    return done

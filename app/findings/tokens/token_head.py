@@ -13,12 +13,15 @@ import gradio as gr
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
+from ...components.events import QUIET
+from ...components.happened import Happened
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...jobs import measuring
 from ...recipes import token_snippets
 from ...session.opened import UNREAD, Opened
-from ..chosen_word import shown, with_tokens
-from .head_reading import HeadReads, unread
+from ..chosen_word import Word, shown, with_tokens
+from .head_reading import reading_row, unread
+from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
-    from ...session.background_jobs import BackgroundJob
     from ...session.state import Session
 
 LISTED = 8
@@ -124,25 +126,34 @@ def _row(move: Move, rows: dict[str, int]) -> NeighbourRow:
     return NeighbourRow(shown(move.label), move.distance, False, rows.get(move.label, -1))
 
 
-def head_row(session: Session, reads: HeadReads, fold: str) -> tuple[PanelRow, BackgroundJob]:
-    """Create and bind the panels of a fold; return them and the job that compares."""
+def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> None:
+    """Create and bind the panels; ``picked`` are the word, the search field and the search, which a click sets."""
     with gr.Column():
-        reads.line()
+        read = reading_row(session, unfolded, True, name="compared")
         work = session.jobs.bind(partial(compare, session), name="head", label="Token table and head")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], done: dict[str, Any]) -> Any:
-        return [head_panels(session, opened, stopped=bool(done)), gr.skip() if done else wanted_of(session, opened)]
+    def draw(opened: Sequence[Opened], unfolded: bool) -> Any:
+        return [head_panels(session, opened), wanted_of(session, opened)] if unfolded else [gr.skip(), []]
 
-    session.redraw(draw, [row, work.wanted], on=[reads.done.change], fold=fold, job=work)
-    return row, work
+    def draw_done(opened: Sequence[Opened], unfolded: bool) -> Any:
+        return head_panels(session, opened, stopped=True) if unfolded else gr.skip()
 
+    def ask(due: list[Any], happened: Happened) -> Any:
+        if happened.get("action") != AGAIN:
+            return gr.skip()
+        wanted = wanted_of(session, session.shown(due))
+        return [[text, uuid4().hex] for text, _ in wanted]  # unique, so that it can be requested again after Cancel
 
-def wanted_again(session: Session, opened: Sequence[Opened]) -> list[list[str]]:
-    """Return the same comparisons, each with an id, so that they can be requested again after Cancel."""
-    return [[text, uuid4().hex] for text, _ in wanted_of(session, opened)]
+    def pick(due: list[Any], happened: Happened) -> list[Any]:
+        told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
+        source, token = texts.get(str(told.get("panel"))), told.get("id")
+        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
+            return [gr.skip()] * 3
+        text = source.tokens.labels[token]
+        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-
-def shown_in(panel: object, opened: Sequence[Opened]) -> Opened | None:
-    """Return the source of a panel."""
-    return next((one for one in opened if panel == f"head-{one.text}"), None)
+    session.redraw(draw, [row, work.wanted], inputs=[unfolded], on=[unfolded.change, read.change])
+    session.when([work.done.change], draw_done, [row], inputs=[unfolded])
+    row.select(pick, [session.due], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due], work.wanted, trigger_mode="always_last", **QUIET)

@@ -16,14 +16,17 @@ from hfposemb.errors import HfposembError
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
+from ...components.events import QUIET
+from ...components.happened import Happened
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ...jobs import measuring
 from ...limits import SEARCHED
 from ...recipes import token_snippets
 from ...session.opened import UNREAD, Opened
 from ...session.state import Session
-from ..chosen_word import of_table, shown, source_of
-from .head_reading import HeadReads, unread
+from ..chosen_word import Word, of_table, shown, source_of
+from .head_reading import reading_row, unread
+from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from ...components.recipe import Recipe
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
-    from ...session.background_jobs import BackgroundJob
 
 LISTED = 8
 LOOK = "Look for odd tokens"
@@ -191,24 +193,37 @@ def chosen(session: Session, opened: Sequence[Opened], table: str, which: str | 
 
 
 def odd_row(
-    session: Session, controls: Sequence[gr.State], reads: HeadReads, fold: str
-) -> tuple[PanelRow, BackgroundJob]:
-    """Create and bind the panel of the source that the map shows; return it and the job that looks for the tokens.
+    session: Session, controls: Sequence[gr.State], field: gr.Radio, picked: Sequence[Any], unfolded: gr.State
+) -> None:
+    """Create and bind the panel of the source that the map shows.
 
-    ``controls`` are the chosen table and source.
+    ``controls`` are the chosen table and source, ``field`` the control that sets the source; ``picked`` are the word,
+    the search field and the search, which a click sets; ``unfolded`` is whether the fold of the panel is open.
     """
+    table, which = controls
     with gr.Column():
-        reads.line()
+        read = reading_row(session, unfolded, True, name="odd")
         work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], table: str, which: str | None) -> Any:
-        return odd_panels(session, chosen(session, opened, table, which))
+    def draw(opened: Sequence[Opened], unfolded: bool, table: str, which: str | None) -> Any:
+        return odd_panels(session, chosen(session, opened, table, which)) if unfolded else gr.skip()
 
-    session.redraw(draw, [row], inputs=controls, on=[reads.done.change, work.done.change], fold=fold)
-    return row, work
+    def ask(due: list[Any], table: str, which: str | None, happened: Happened) -> Any:
+        source = chosen(session, session.shown(due), table, which)
+        if source is None or happened.get("action") != LOOK:
+            return gr.skip()
+        return [[source.text, uuid4().hex]]  # unique, so that it can be requested again after Cancel
 
+    def pick(due: list[Any], table: str, which: str | None, happened: Happened) -> list[Any]:
+        source, token = chosen(session, session.shown(due), table, which), happened.get("id")
+        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
+            return [gr.skip()] * 3
+        text = source.tokens.labels[token]
+        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
-def wanted_of(source: Opened | None) -> list[list[str]]:
-    """Return the search ``[[source, id]]``; the id lets it be requested again after Cancel."""
-    return [] if source is None else [[source.text, uuid4().hex]]
+    session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
+    session.when([field.input], draw, [row], inputs=[unfolded, table, field])
+    session.when([work.done.change], draw, [row], inputs=[unfolded, *controls])
+    row.select(pick, [session.due, table, which], list(picked), trigger_mode="always_last", **QUIET)
+    row.select(ask, [session.due, table, which], work.wanted, trigger_mode="always_last", **QUIET)

@@ -32,7 +32,6 @@ from hfposemb.app.findings.compare.comparison import (
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
-from hfposemb.app.session import drawing
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import compare
@@ -278,9 +277,7 @@ def test_only_a_click_reads_the_field_of_pairs() -> None:
     """Once sources have gone, Gradio refuses the pair that the field still sends, and nothing would be drawn."""
     with gr.Blocks() as blocks, gr.Tabs() as tabs, gr.Tab(compare.TITLE):
         session = Session(False, BUILT_IN, gr.State([]), gr.State(""), tabs, library=Library())
-        session = session.at("compare", compare.NEEDS)
-        compare.tab(session)
-        drawing.bind(session)
+        compare.tab(session.at("compare", compare.NEEDS))
     (field,) = (one for one in blocks.blocks.values() if isinstance(one, gr.Radio) and one.label == "Pair")
     targets = [target for event in blocks.fns.values() if field in event.inputs for target in event.targets]
     assert targets == [(field._id, "input")]

@@ -161,10 +161,10 @@ def handlers(sources: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, **more: 
     """Draw the tab, and return its session and what draws there, by name."""
     bound: dict[str, Any] = {}
 
-    def note(session: Session, draw: Any, outputs: Any, **_: Any) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
         bound[draw.__name__] = draw
 
-    monkeypatch.setattr(Session, "redraw", note)
+    monkeypatch.setattr(Session, "when", note)
     with gr.Blocks():
         session = Session(False, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library(), **more)
         session = session.at("training", ())
@@ -174,23 +174,21 @@ def handlers(sources: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, **more: 
 
 def test_a_run_is_wanted_until_it_is_there(gpt2: Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
     session, bound = handlers(("sample:gpt2", "random:8x4"), monkeypatch)
-    asked = session.open(session.first), "", "Positions", STEPS
-    draw, course = (partial(bound[name], *asked) for name in ("draw_run", "draw_course"))
-    *_, wanted, retry = draw(LAST, {})
+    draw = partial(bound["draw_run"], session.open(session.first), "", "Positions", STEPS, "CKA with the last")
+    *_, wanted, retry = draw(LAST)
     assert wanted == [["sample:gpt2", "position", STEPS, 40]]
     assert not retry["visible"]
     failed = {"ok": False, "wanted": [[*wanted[0], "an id"]]}
-    panels, _, again, retry = draw(LAST, failed)
+    panels, _, _, again, retry = draw(LAST, failed)
     assert (again, retry["visible"]) == ([], True)
     assert panels.panels[0].message == training.FAILED
-    assert course("CKA with the last", LAST) == gr.skip(), "the old drawing stays"
     session.library.results.put(run_key(wanted[0], public=False), Training(gpt2, 99))
-    panels, slider, again, _ = draw(130.0, {})
+    panels, courses, slider, again, _ = draw(130.0)
     assert again == []
     assert json.loads(slider["value"])["at"] == 1, "the nearest step"
     assert panels.panels[0].title.startswith("At step 100, ")
-    assert course("CKA with the last", LAST).panels[0].key == "training-course"
-    panels, *_ = bound["draw_run"](session.open(["random:8x4"]), "", "Positions", STEPS, LAST, {})
+    assert courses.panels[0].key == "training-course"
+    panels, *_ = bound["draw_run"](session.open(["random:8x4"]), "", "Positions", STEPS, "", LAST)
     assert "sample:gpt2" in panels.panels[0].message
 
 

@@ -87,11 +87,3 @@ def test_the_page_stays_small(site: SimpleNamespace) -> None:
     assert sent <= 48_000
     values = [len(json.dumps(one["props"].get("value"))) for one in site.blocks.config["components"]]
     assert sum(values) <= 60_000, "what is drawn at once is small; numbers are files"
-
-
-def test_the_page_has_few_components_and_listeners(site: SimpleNamespace) -> None:
-    """Gradio's page walks over both at each event: see ``session.drawing``, which has one listener for each tab."""
-    config = site.client.get("/config").json()
-    assert len(config["dependencies"]) <= 80
-    assert len(config["components"]) <= 325
-    assert sum(one["type"] == "state" for one in config["components"]) <= 72

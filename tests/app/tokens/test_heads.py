@@ -117,9 +117,7 @@ def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: 
     assert head_reading.unread(session, sources) == ["somebody/untied"]
     assert of_table(session, sources, "head")[0].table("token") is None
     request = gr.Request(session_hash="visitor")
-    reads = head_reading.HeadReads(session)
-    reads.line()
-    *_, (line, done) = asyncio.run(taken(reads.read(["somebody/untied"], request)))
+    *_, (line, done) = asyncio.run(taken(head_reading.HeadReads(session).read(["somebody/untied"], request)))
     assert (line["visible"], bool(done)) == (False, True)
     assert head_reading.unread(session, sources) == []
     before = len(hub.requests)

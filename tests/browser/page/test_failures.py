@@ -11,7 +11,6 @@ import pytest
 from hfposemb.app import build
 from hfposemb.app.components.hidden import State
 from hfposemb.app.components.plot import Panel, PanelRow
-from hfposemb.app.session import drawing
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
@@ -40,7 +39,6 @@ def test_bug_is_said_in_its_panel_and_the_other_goes_on(
         text = gr.Textbox(label="Text")
         for function in (draw, fail):
             session.redraw(function, [PanelRow(scope=session.scope)], inputs=[text], on=[text.submit])
-        drawing.bind(session)
     page.goto(serve(blocks))
     for typed, failed in (("a", False), ("b", True), ("c", False)):
         page.get_by_label("Text").fill(typed)

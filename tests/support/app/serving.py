@@ -179,20 +179,16 @@ class Visitor:
     ) -> dict[str, Any]:
         """Run one event with the values of the page, or with crafted ``data``; return its last message."""
         sent = [self.values[key] for key in bound["inputs"]] if data is None else data
-        answer, before = self.join(bound, sent, trigger, event_data), len(self.heard)
+        answer = self.join(bound, sent, trigger, event_data)
         if answer.status_code != 200:
             return {"msg": "refused", "success": False, "status": answer.status_code, "output": answer.text}
         message = self.listen(answer.json()["event_id"]) or {"success": False, "output": {}}
-        changed: dict[int, None] = {}
-        for output in _outputs(self.heard[before:], answer.json()["event_id"]):
-            changed |= dict.fromkeys(output.get("changed_state_ids") or ())
-            for key, value in zip(bound["outputs"], output.get("data") or (), strict=False):
-                if not isinstance(value, dict) or value.get("__type__") != "update":
-                    self.values[key] = value
-                elif "value" in value:
-                    self.values[key] = value["value"]
-        if isinstance(message.get("output"), dict):
-            message["output"]["changed_state_ids"] = list(changed)
+        output = message.get("output") or {}
+        for key, value in zip(bound["outputs"], output.get("data") or (), strict=False):
+            if not isinstance(value, dict) or value.get("__type__") != "update":
+                self.values[key] = value
+            elif "value" in value:
+                self.values[key] = value["value"]
         return message
 
     def act(self, component: int, event: str, value: Any = None) -> list[dict[str, Any]]:
@@ -215,23 +211,6 @@ class Visitor:
         """Write sources into the field that all tabs share."""
         field_of = self.find(lambda one: "sources" in (one.get("elem_classes") or ()))
         return self.act(field_of, "change", sources)
-
-
-def _outputs(heard: Sequence[str], event_id: str) -> Iterator[dict[str, Any]]:
-    """Yield the outputs of an event, one after the other: each but the first and the last is told by what differs."""
-    from gradio_client.utils import apply_diff
-
-    shown: list[Any] | None = None
-    for line in heard:
-        message = json.loads(line[5:])
-        output = message.get("output")
-        if message.get("event_id") != event_id or not isinstance(output, dict):
-            continue
-        if message["msg"] == "process_generating":
-            given = output.get("data") or []
-            shown = given if shown is None else [apply_diff(*pair) for pair in zip(shown, given, strict=True)]
-            output = {**output, "data": shown}
-        yield output
 
 
 def call_tools(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[CallToolResult]:

@@ -50,8 +50,6 @@ class Page:
 
     session: Session
     draws: list[tuple[str, Any, list[Any]]]
-    unfolded: list[Any]
-    """The states of the folds that are open."""
     rows: int
     """Rows of panels that are drawn by none of these."""
 
@@ -70,8 +68,7 @@ class Page:
         return list(found.values())
 
     def _values(self, inputs: list[Any], *, every: bool) -> Iterator[list[Any]]:
-        folds = [*self.session.folds]
-        first = [folds if one in self.unfolded else one.value for one in inputs]
+        first = [True if one.value is False and isinstance(one, gr.State) else one.value for one in inputs]
         yield first
         for place, one in enumerate(inputs if every else ()):
             for other in _others(one, self.session.first)[: None if FULL else 1]:
@@ -160,18 +157,17 @@ def opened_page(sources: tuple[str, ...]) -> Page:
     sessions: list[Session] = []
     filled: set[PanelRow] = set()
 
-    def note(session: Session, draw: Any, outputs: Any, *, inputs: Any = (), job: Any = None, **_: Any) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
         sessions.append(session)
-        ended = [] if job is None else [job.done]
-        draws.append((session.key, draw, [*inputs, *ended]))
+        draws.append((session.key, draw, list(inputs)))
         filled.update(one for one in outputs if isinstance(one, PanelRow))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "redraw", note)
+        patch.setattr(Session, "when", note)
         with gr.Blocks() as blocks:
             app.panel(sources=sources)
     rows = {block for block in blocks.blocks.values() if isinstance(block, PanelRow)}
-    return Page(sessions[0], draws, [one.unfolded for one in sessions], len(rows - filled))
+    return Page(sessions[0], draws, len(rows - filled))
 
 
 @pytest.fixture(scope="module", autouse=True)

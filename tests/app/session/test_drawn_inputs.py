@@ -1,0 +1,113 @@
+"""A link that sets several states has each picture drawn once; what else changes a picture has it drawn again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+import pytest
+from gradio.context import LocalContext
+from hfposemb.app.session import drawn_inputs
+from hfposemb.app.session.drawn_inputs import drawn_once
+from hfposemb.app.tabs import tokens
+
+from hfposemb import app
+from tests.support.app.serving import Visitor
+
+COUNTED = ("asked_map", "word_panels")
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the map and the neighbours have been drawn."""
+    count: Counter[str] = Counter()
+
+    def counting(name: str, draw: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*values: Any, **more: Any) -> Any:
+            count[name] += 1
+            return draw(*values, **more)
+
+        return counted
+
+    for name in COUNTED:
+        monkeypatch.setattr(tokens, name, counting(name, getattr(tokens, name)))
+    return count
+
+
+@pytest.fixture
+def visitor() -> Iterator[Visitor]:
+    """A visitor of the app."""
+    blocks = app.launch(warm=False, prevent_thread_lock=True, quiet=True)
+    page = Visitor(str(blocks.local_url).rstrip("/"))
+    yield page
+    page.close()
+    blocks.close(verbose=False)
+
+
+def follow(page: Visitor, query: str) -> None:
+    """Open a link on the page, with all that it changes in turn."""
+    line = page.find(lambda one: "followAddress" in str(one.get("js_on_load")))
+    for bound in page.events(line, "select"):
+        message = page.run(bound, line, event_data={"query": query})
+        for state in message["output"]["changed_state_ids"]:
+            page.act(state, "change")
+
+
+def test_a_link_draws_each_picture_once(visitor: Visitor, drawn: Counter[str]) -> None:
+    """The link sets the sources, the tab, the word, the colour and the dimensions."""
+    follow(visitor, "?models=sample:gpt2&models=sample:bert&tab=tokens&word=queen&colour=Norm&space=3-D")
+    assert drawn == Counter(dict.fromkeys(COUNTED, 1))
+    follow(visitor, "?models=sample:gpt2&tab=tokens&word=king")
+    assert drawn == Counter(dict.fromkeys(COUNTED, 2))
+
+
+@pytest.fixture
+def page() -> Iterator[None]:
+    """A request of a visitor's page."""
+    token = LocalContext.request.set(gr.Request(session_hash="page"))
+    yield
+    LocalContext.request.reset(token)
+
+
+def test_only_the_same_values_in_a_row_are_left_out(page: None) -> None:
+    one, other, calls = gr.HTML(), gr.HTML(), []
+    first, second = drawn_once(lambda x: calls.append(x) or x, [one]), drawn_once(lambda x: calls.append(x) or x, [one])
+    elsewhere = drawn_once(lambda x: calls.append(x) or x, [other])
+    assert first("a") == "a"
+    assert first("a") == gr.skip()
+    assert elsewhere("a") == "a"
+    assert [first("b"), first("a")] == ["b", "a"]
+    assert second("a") == "a", "another handler may draw something else from the same values"
+    assert first("a") == "a", "which the output shows no more"
+    assert calls == ["a", "a", "b", "a", "a", "a"]
+
+
+def test_what_fails_or_shows_nothing_is_tried_again(page: None) -> None:
+    outcomes = iter([gr.skip(), ValueError(), "drawn"])
+
+    def draw(_: str) -> Any:
+        outcome = next(outcomes)
+        if isinstance(outcome, ValueError):
+            raise outcome
+        return outcome
+
+    once = drawn_once(draw, [gr.HTML()])
+    assert once("a") == gr.skip()
+    with pytest.raises(ValueError, match=r"^$"):
+        once("a")
+    assert [once("a"), once("a")] == ["drawn", gr.skip()]
+
+
+def test_the_oldest_values_are_forgotten(page: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawn_inputs, "MOST", 2)
+    handlers = [drawn_once(lambda x: x, [gr.HTML()]) for _ in range(3)]
+    assert [once("a") for once in handlers] == ["a"] * 3
+    assert handlers[2]("a") == gr.skip()
+    assert handlers[0]("a") == "a"
+
+
+def test_without_a_page_everything_is_drawn() -> None:
+    once = drawn_once(lambda x: x, [gr.HTML()])
+    assert [once("a"), once("a")] == ["a", "a"]
