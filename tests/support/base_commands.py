@@ -31,7 +31,7 @@ RUNS = (
     "compare sample:gpt2 --draws 0 --also sums",
     "odd sample:bert",
     "changes random:64x8?seed=1 random:64x8?seed=2 --table position",
-    "requirements sinusoidal:64x16",
+    "info sinusoidal:64x16 --requirements",
     "check owner/model",
     "rope rotary:64x16",
     "trajectory sample:gpt2 --revisions step-* --most 2 --draws 0",
