@@ -188,7 +188,9 @@ def test_whoever_comes_from_elsewhere_is_a_stranger(
         monkeypatch.setenv(name, outside() if value == "ADDRESS" else value)
     given = {name: outside() if value == "ADDRESS" else value for name, value in options.items()}
     shared = host != "ADDRESS"
-    blocks = app.launch(("sinusoidal:8x4",), warm=False, prevent_thread_lock=True, **given)
+    with socket.create_server((outside(), 0)) as free:  # another worker's server may have the usual port
+        port = free.getsockname()[1]
+    blocks = app.launch(("sinusoidal:8x4",), warm=False, prevent_thread_lock=True, port=port, **given)
     try:
         assert blocks.share_url == ("https://someone.example" if shared else None)
         page = Visitor(f"http://{outside() if host == 'ADDRESS' else host}:{blocks.server_port}")
