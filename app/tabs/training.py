@@ -21,7 +21,7 @@ from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.step import of_steps, step_field
-from ..findings.compare.training_run import (
+from ..findings.training_run import (
     FIRST_FIGURE,
     LAST,
     PATTERN,

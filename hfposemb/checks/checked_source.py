@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.access import Access, Visitor, local_path
+from ..checkpoints.file_choice import is_index, locate
 from ..checkpoints.hub.repository import HubCheckpoint, open_hub
 from ..checkpoints.limits import Limits
 from ..checkpoints.quantised.decoded import as_stored, at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.safetensors.file_choice import is_index, locate
 from ..checkpoints.tokenizers.chat_templates import TEMPLATE, TextReader, local_text
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..lazy_attributes import lazy_attribute

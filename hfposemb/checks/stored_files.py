@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..checkpoints.file_choice import weight_map
 from ..checkpoints.limits import DEFAULT_LIMITS
 from ..checkpoints.safetensors.checkpoint import PLAIN, Checkpoint
-from ..checkpoints.safetensors.file_choice import weight_map
 from ..checkpoints.strict_json import read_json
 from ..models.architectures.config_values import in_gguf, name_of, whole_number
 from .catalogue import finding

@@ -118,7 +118,10 @@ def _serving_commands(commands: Commands) -> None:
 def _table_commands(commands: Commands) -> None:
     """Add the commands that read one table of a source."""
     command = _command(
-        commands, "info", run_info, "list the tables of sources without reading them, and what their positions meet"
+        commands,
+        "info",
+        run_info,
+        "list the tables of sources without reading them; --requirements checks their positions",
     )
     command.add_argument(
         "sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a discarded encoding such as counting:256x128"
@@ -354,7 +357,7 @@ def _check_commands(commands: Commands) -> None:
 
 
 def _finding_commands(commands: Commands) -> None:
-    """Add the commands that look for odd tokens, unlike heads and changed rows."""
+    """Add the commands that look at odd tokens, output heads and changed rows."""
     command = _command(
         commands, "odd", run_odd, "list odd tokens: untrained, near the mean, short, long, identical, unused"
     )

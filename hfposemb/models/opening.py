@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from ..checkpoints.access import Access, local_path
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.adapters.peft import ADAPTER_CONFIG
+from ..checkpoints.file_choice import has_format, is_pickled, locate
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.formats import StoredTensors, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import Checkpoint
-from ..checkpoints.safetensors.file_choice import has_format, is_pickled, locate
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
 from ..checkpoints.tokenizers.chat_templates import local_text

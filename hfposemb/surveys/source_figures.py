@@ -17,7 +17,7 @@ from ..analysis.nulls.surrogates import DRAWS, on_one_core
 from ..analysis.projection.cached_results import LIBRARIES, library_version
 from ..analysis.row_values import Progress
 from ..checkpoints.access import Access, local_path
-from ..checkpoints.safetensors.file_choice import locate
+from ..checkpoints.file_choice import locate
 from ..comparison.head_sample import own_head
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
 from ..comparison.side_by_side import figures_of

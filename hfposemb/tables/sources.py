@@ -43,7 +43,7 @@ class HubSource:
 
 @dataclass(frozen=True)
 class LocalSource:
-    """A folder or a checkpoint file on this machine, which only ``hub_access.local_path`` turns into a place on disk.
+    """A folder or a checkpoint file on this machine, which only ``access.local_path`` can open.
 
     Attributes:
         path: The folder or file as it was written.

@@ -25,12 +25,12 @@ from packaging.version import Version
 
 import hfposemb as hpe
 from hfposemb.cache import Cache
+from hfposemb.checkpoints.file_choice import PICKLE, PICKLE_INDEX
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.checkpoints.pickles import checkpoint as pickled
 from hfposemb.checkpoints.pickles import safe_torch
 from hfposemb.checkpoints.pickles.checkpoint import PickledCheckpoint, environment, open_pickled
 from hfposemb.checkpoints.pickles.safe_torch import OLDEST_TORCH, is_safe
-from hfposemb.checkpoints.safetensors.file_choice import PICKLE, PICKLE_INDEX
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
 from hfposemb.models.architectures.families import likely_tables
 from tests.conftest import Build

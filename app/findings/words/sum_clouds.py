@@ -12,6 +12,7 @@ from hfposemb.figures.style import Series, listed
 from hfposemb.numbers import percent
 
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
+from ...components.recipe import Recipe
 from ...recipes import sum_snippets
 from ...session.shown_positions import FILES
 from .sum_amplitude import WHOLE, amplitude_lines
@@ -61,19 +62,19 @@ def cloud_panel(view: View) -> Panel:
             foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
             f"{first} and {second}",
             actions=FILES,
-            recipe=sum_snippets.club(
-                view.source,
-                view.chosen.adding,
-                list(view.sample.values()),
-                places=CLOUD_PLACES,
-                value=f"shown = found.club(amplitude={amplitude:g}).points",
-            ),
+            recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
         )
 
     return panel_unless("cloud", "Words at several positions", CLOUD_HELP, made, span=2)
 
 
 NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
+
+
+def _recipe(view: View, value: str) -> Recipe:
+    """Return the code that computes a value of the cloud on the screen."""
+    words = list(view.sample.values())
+    return sum_snippets.club(view.source, view.chosen.adding, words, places=CLOUD_PLACES, value=value)
 
 
 def variance_panel(view: View) -> Panel:
@@ -102,13 +103,7 @@ def variance_panel(view: View) -> Panel:
             foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
             f"{listed([percent(share) for share in found.chance])}",
             actions=FILES,
-            recipe=sum_snippets.club(
-                view.source,
-                view.chosen.adding,
-                list(view.sample.values()),
-                places=CLOUD_PLACES,
-                value="found = found.variance()\nshown = [found.words, found.positions, found.rest]",
-            ),
+            recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
         )
 
     return panel_unless("variance", "How the variance is shared", VARIANCE_HELP, made)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ...logs import LOG
-from ..safetensors.file_choice import INDEX, MODEL
+from ..file_choice import INDEX, MODEL
 
 
 def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:

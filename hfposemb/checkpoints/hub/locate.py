@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from ...errors import MissingFileError
 from ..deadline import Deadline
-from ..folder_layouts import EXPORTS
-from ..formats import FormatCheckpoint, StoredTensors, open_format
-from ..safetensors.file_choice import (
+from ..file_choice import (
     INDEX,
     MODEL,
     MODULES,
@@ -26,6 +24,8 @@ from ..safetensors.file_choice import (
     no_checkpoint,
     weight_map,
 )
+from ..folder_layouts import EXPORTS
+from ..formats import FormatCheckpoint, StoredTensors, open_format
 from ..strict_json import fault, parse_json, shortened
 from .cache import in_hub_cache
 from .files import RepositoryFiles

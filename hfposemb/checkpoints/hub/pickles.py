@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ...errors import HubError
 from ..deadline import Deadline
+from ..file_choice import PICKLE_INDEX
 from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
-from ..safetensors.file_choice import PICKLE_INDEX
 from ..strict_json import parse_json
 from .cache import in_hub_cache
 from .files import RepositoryFiles

@@ -8,7 +8,7 @@ from contextlib import suppress
 from ...cache import Key
 from ...errors import CheckpointError, HubError, OfflineError
 from ..deadline import Deadline
-from ..safetensors.file_choice import INDEX, MODEL
+from ..file_choice import INDEX, MODEL
 from ..strict_json import parse_json
 from .cache import commit_here
 from .files import LISTING_BYTES, RepositoryFiles

@@ -20,10 +20,10 @@ from ...progress import Traffic
 from ...tables.sources import HubSource
 from ..access import Access
 from ..deadline import one_read
+from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
 from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
-from ..safetensors.file_choice import INDEX, is_checkpoint
 from ..stated_roles import StatedRoles, stated_roles
 from .files import RepositoryFiles
 from .http import Wire

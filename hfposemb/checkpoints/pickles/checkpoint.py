@@ -38,10 +38,10 @@ from ...cache import Cache, Entry, Key
 from ...errors import CheckpointError, one_line
 from ...lazy_attributes import lazy_attribute
 from ..access import LikelyTables, no_tables
+from ..file_choice import weight_map
 from ..folder_layouts import other_ranks
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import Header, TensorInfo, as_rows, check_read, parse_header
-from ..safetensors.file_choice import weight_map
 from ..strict_json import foreign, parse_json, read_json
 from .child import CHUNK
 from .safe_torch import installed_refusal

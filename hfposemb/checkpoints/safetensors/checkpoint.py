@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...memory_maps import lent, mapped
+from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
 from ..limits import DEFAULT_LIMITS, Limits
 from ..strict_json import fault, foreign, open_regular, read_json, shortened
-from .file_choice import foreign_file, is_index, locate_safetensors, weight_map
 
 BITS = {
     **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),

@@ -15,8 +15,8 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.components.step import of_steps
-from hfposemb.app.findings.compare import training_run
-from hfposemb.app.findings.compare.training_run import (
+from hfposemb.app.findings import training_run
+from hfposemb.app.findings.training_run import (
     LAST,
     PATTERN,
     Moment,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,32 +10,22 @@ import pytest
 from hfposemb.reports.atlas_page import atlas_page
 from hfposemb.surveys.survey_folder import rows_of
 from tests.atlas import ROWS
-from tests.browser.conftest import TIMEOUT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 NAMES = "() => [...document.querySelectorAll('tr[data-row]:not([hidden]) > th')].map((head) => head.innerText.trim())"
 DOTS = "#scatter .point"
 
 
 @pytest.fixture
-def atlas(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+def atlas(offline: Page, tmp_path: Path) -> Page:
     """The page of the offline atlas, drawn; an error or a request fails the test."""
     path = tmp_path / "atlas.html"
     path.write_text(atlas_page(rows_of(str(ROWS))), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(TIMEOUT)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda sent: said.append(sent.url) if sent.url.startswith("http") else None)
-    page.goto(path.as_uri())
-    page.locator(DOTS).first.wait_for(state="attached")
-    yield page
-    context.close()
-    assert said == []
+    offline.goto(path.as_uri())
+    offline.locator(DOTS).first.wait_for(state="attached")
+    return offline
 
 
 def test_the_table_is_sorted_with_the_keyboard(atlas: Page) -> None:

@@ -7,34 +7,24 @@ from typing import TYPE_CHECKING
 
 import hfposemb as hpe
 from hfposemb.reports.report import report, write_report
-from tests.browser.conftest import TIMEOUT
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Page
 
 EMPTY = """() => [...document.querySelectorAll(".plot")]
   .filter((plot) => !plot.querySelector(".main-svg, canvas")).length"""
 
 
-def test_the_report_of_a_real_vocabulary_is_drawn_whole(browser: Browser, minilm_folder: Path, tmp_path: Path) -> None:
+def test_the_report_of_a_real_vocabulary_is_drawn_whole(offline: Page, minilm_folder: Path, tmp_path: Path) -> None:
     """30,522 words are more than a page draws: this failed where rows were cut and their trust was not."""
     sources = [hpe.extract(str(minilm_folder)), hpe.extract("sample:bert")]
     path = tmp_path / "report.html"
     write_report(report(*sources, comparison=hpe.compare(*sources, draws=0)), path)
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(TIMEOUT)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda asked: said.append(asked.url) if asked.url.startswith("http") else None)
-    page.goto(path.as_uri())
-    plots = page.locator(".plot")
+    offline.goto(path.as_uri())
+    plots = offline.locator(".plot")
     for number in range(plots.count()):
         plots.nth(number).scroll_into_view_if_needed()
         plots.nth(number).locator(".main-svg, canvas").first.wait_for(state="attached")
     assert plots.count() >= 13
-    assert page.evaluate(EMPTY) == 0
-    assert page.get_by_text("20,000 of 30,522 tokens, sampled with seed 0").count() > 0
-    context.close()
-    assert said == []
+    assert offline.evaluate(EMPTY) == 0
+    assert offline.get_by_text("20,000 of 30,522 tokens, sampled with seed 0").count() > 0

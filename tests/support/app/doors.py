@@ -74,7 +74,7 @@ def names(home: Path, count: int, *, seed: int = 0) -> list[str]:
 
 def doors() -> dict[str, Callable[[str], object]]:
     """Return every function that takes the name of a source from a visitor, as the app calls it in public mode."""
-    from hfposemb.app.findings.compare.training_run import run_of
+    from hfposemb.app.findings.training_run import run_of
     from hfposemb.app.jobs import fetching
     from hfposemb.app.recipes.writing import quoted
     from hfposemb.app.server.link_preview import titled

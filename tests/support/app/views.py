@@ -15,7 +15,8 @@ import gradio as gr
 import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow, Panels
-from hfposemb.app.findings.compare import comparison, training_run
+from hfposemb.app.findings import training_run
+from hfposemb.app.findings.compare import comparison
 from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.fetching import table_of

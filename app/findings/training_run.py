@@ -22,14 +22,14 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
 from hfposemb.text import one_line
 
-from ...components.plot import Drawing, Panel, Panels, ScaleBar
-from ...components.recipe import Recipe
-from ...limits import CHECKPOINTS, PUBLIC_CHECKPOINTS
-from ...recipes import comparison_snippets, writing
-from ...session.library import allowed, source_key
-from ...session.opened import Opened
-from ...session.source_names import short_name
-from ..chosen_word import FIRST_WORDS
+from ..components.plot import Drawing, Panel, Panels, ScaleBar
+from ..components.recipe import Recipe
+from ..limits import CHECKPOINTS, PUBLIC_CHECKPOINTS
+from ..recipes import comparison_snippets, writing
+from ..session.library import allowed, source_key
+from ..session.opened import Opened
+from ..session.source_names import short_name
+from .chosen_word import FIRST_WORDS
 
 if TYPE_CHECKING:
     from hfposemb.surveys.training_run import Course, Trajectory

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
-from ...errors import CheckpointError
-from ..folder_layouts import EXPORTS, PIPELINE, advice
-from ..limits import DEFAULT_LIMITS
-from ..strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
+from ..errors import CheckpointError
+from .folder_layouts import EXPORTS, PIPELINE, advice
+from .limits import DEFAULT_LIMITS
+from .strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
 
 _TRANSFORMERS_4 = "convert it with transformers 4: AutoModel.from_pretrained(folder, from_{}=True).save_pretrained(out)"
 _ARRAYS = "read its arrays with {} and pass them to hfposemb.from_arrays"
