@@ -127,7 +127,7 @@ def test_compiled_code_is_not_read_from_where_others_write(in_place: dict[str, s
 
 
 def test_a_full_disk_is_one_line(in_place: dict[str, str]) -> None:
-    code = f"from hfposemb.analysis.projection import compiled_umap\ncompiled_umap._ROOM = 10**30\n{CHOSEN}"
+    code = CHOSEN.replace("; f()", "; import hfposemb.analysis.projection.compiled_umap as m; m._ROOM = 10**30; f()")
     done = subprocess.run([sys.executable, "-c", code], env=in_place, capture_output=True, text=True)
     assert "HfposembError: UMAP needs a writable folder with" in done.stderr.splitlines()[-1]
 
