@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import MissingFileError
+from ...errors import MissingFileError, OfflineError
 from ..deadline import Deadline
 from ..file_choice import (
     INDEX,
@@ -125,7 +125,7 @@ class Locator:
 
     def _listed(self, deadline: Deadline, within: str = "") -> Located:
         """Find the only checkpoint in a folder of the repository, whatever its name, or in its first module's."""
-        name, listing = self.files.name, self.files.listing
+        files, name, listing = self.files, self.files.name, self.files.listing
         folders = [within, *self._first_module(within)]
         for choose in (choose_file, choose_pickle, choose_format):
             for folder in folders:
@@ -136,6 +136,12 @@ class Locator:
                     return self._chosen(folder, found, deadline)
             if choose is choose_pickle:
                 folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
+        if files.offline:
+            here = shortened(", ".join(file for file in listing if file.startswith(within)) or "nothing")
+            raise OfflineError(
+                f"{f'{name}/{within}'.rstrip('/')}: the Hub cannot be reached, and the cache of huggingface_hub has no "
+                f"checkpoint of it, only {here}; read it once online"
+            )
         below = [file.removeprefix(within) for file in listing if file.startswith(within)]
         raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=f"{name}/{within}".rstrip("/"), hub=True)
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...progress import Traffic
 from ...tables.sources import HubSource
 from ..access import Access
-from ..deadline import one_read
+from ..deadline import Deadline, one_read
 from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
 from ..pickles.checkpoint import PickledCheckpoint
@@ -240,10 +240,21 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
         files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
-        located = Locator(files, tensors).locate(deadline, source.path)
+        located = _located(Locator(files, tensors), source.path, deadline)
         config.result()
     cache.put(branch, files.commit.encode())
     return HubCheckpoint(source, files, tensors, located, notes)
+
+
+def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
+    """Return where a repository keeps its tensors, among the files of this machine if the Hub cannot be reached."""
+    offline = locator.files.offline
+    try:
+        return locator.locate(deadline, path)
+    except OfflineError:
+        if offline or not locator.files.go_offline():
+            raise
+    return locator.locate(deadline, path)
 
 
 def _holds(listing: Sequence[str], folder: str) -> bool:
