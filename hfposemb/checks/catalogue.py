@@ -47,6 +47,13 @@ _FILES: Mapping[str, Rule] = {
         "model.save_pretrained(folder)  # writes shards and index anew",
         f"{WEIGHTS}.index.json",
     ),
+    "table-missing": Rule(
+        "wrong",
+        "a table of tokens, positions or token types that every model of the type has is not stored",
+        "The table starts from random values, so the model writes noise.",
+        "model.save_pretrained(folder)  # with all of its weights",
+        WEIGHTS,
+    ),
     "layers-missing": Rule(
         "wrong",
         "fewer layers are stored than the configuration states",
@@ -202,6 +209,13 @@ _ROWS: Mapping[str, Rule] = {
         "rows of the token table other than the padding row are zero",
         "Such tokens contribute nothing, and a norm of zero divides by zero in cosines.",
         "model.get_input_embeddings().weight.data[{row}] = model.get_input_embeddings().weight.data.mean(0)",
+        WEIGHTS,
+    ),
+    "rows-zero": Rule(
+        "suspicious",
+        "rows of an output head, of token types or of another part's table are zero",
+        "A token whose row of the head is zero has the same logit after every text; other zero rows add nothing.",
+        "train the rows, or copy them from the model that this one was made from",
         WEIGHTS,
     ),
     "padding-row-zero": Rule(
