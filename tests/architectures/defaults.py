@@ -57,6 +57,8 @@ def _own(kind: type) -> dict[str, Any]:
     found = {}
     for one in fields(kind):  # type: ignore[arg-type]
         value = one.default if one.default is not MISSING else None
+        if one.name == "position_embedding_type" and value is None:
+            value = "nope"  # as GraniteMoeHybrid, which rotates only if the configuration says so
         if one.name in FIELDS and _plain(value):
             found[one.name] = value
     return found | _constants(kind, found)

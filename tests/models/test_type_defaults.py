@@ -130,6 +130,8 @@ _BOTH = {**_WORDS, "embeddings.position_embeddings.weight": (42, 8)}
         (_BOTH, {"model_type": "falcon", "alibi": True}, "alibi", True),
         (_WORDS, {"model_type": "falcon"}, "rotary", False),
         (_WORDS, {"model_type": "granitemoehybrid"}, "none", False),
+        (_WORDS, {"model_type": "granitemoehybrid", "position_embedding_type": None}, "none", False),
+        (_WORDS, {"model_type": "granitemoehybrid", "position_embedding_type": "rope"}, "rotary", False),
         (_WORDS, {"model_type": "mine", "architectures": ["LlamaForCausalLM"]}, "", False),
         (_WORDS, {"architectures": ["MistralForCausalLM"]}, "rotary", False),
         (_WORDS, {"model_type": "x", "text_config": {"model_type": "qwen2"}}, "rotary", False),

@@ -44,6 +44,14 @@ def _by_class() -> Mapping[str, str]:
     return {entry["class"].lower(): name for name, entry in sorted(_entries().items(), reverse=True)}
 
 
+def rotary_types() -> frozenset[str]:
+    """Return the model types that rotate by position whatever else their configuration states."""
+    flags = {"alibi", "position_embedding_type", "use_mem_rope"}
+    return frozenset(
+        name for name, entry in _entries().items() if "rope" in entry and flags.isdisjoint(entry.get("fields", {}))
+    )
+
+
 def type_of_class(config: Mapping[str, Any]) -> str:
     """Return the model type of the class in ``architectures``, "" if transformers has none of that name.
 
@@ -109,7 +117,12 @@ def _fields(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
     """Return the fields that an entry fills in for a configuration."""
     renamed = {own: config[alias] for alias, own in entry.get("names", {}).items() if alias in config}
     found = {**entry.get("fields", {}), **renamed}
-    found = {name: value for name, value in found.items() if name not in config}
+    # A null is a value, such as no window; of a field that names a choice it is the default.
+    found = {
+        name: value
+        for name, value in found.items()
+        if name not in config or (config[name] is None and isinstance(value, str))
+    }
     return found | _rope(config, entry)
 
 

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
-_ROTARY_IF_STATED = ("granitemoehybrid",)
-"""Model types with rotary parameters that rotate only if ``position_embedding_type`` says so."""
-
 _READS_BOTH = ("moonshine_streaming", "sam3_vit_model")
 """Model types with rotary positions that read a stored table too."""
 
@@ -170,7 +167,7 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
     stated = config.get("position_embedding_type")
     if isinstance(stated, str) and stated in ("rope", "rotary"):
         return "rotary"
-    if stated == "nope" or config.get("model_type") in _ROTARY_IF_STATED:
+    if stated == "nope":
         return "none"
     if stated == "absolute":
         return ""
