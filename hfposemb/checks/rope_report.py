@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..analysis.positions.base_bound import base_bound, lowest_sum
 from ..errors import InputError, MissingTableError
+from ..models.architectures.type_defaults import completed
 from ..models.positions.rope import rotary_encodings
 from ..models.positions.rotary_parts import PartFrequencies, part_frequencies
 from ..numbers import number, percent
@@ -225,7 +226,7 @@ def rope_report(
         tuple(effects),
         absent,
         base,
-        part_frequencies(embeddings.config),
+        part_frequencies(completed(embeddings.config)),
     )
 
 

@@ -21,6 +21,7 @@ from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from .architectures.config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
 from .architectures.families import DEFAULT, Family, family_of
+from .architectures.type_defaults import completed
 
 if TYPE_CHECKING:
     from ..tables.token_marks import TokenMarks
@@ -156,10 +157,15 @@ class Opened:
         return {**self.__dict__, "tensors": tensors}
 
     def part(self, tower: str) -> Mapping[str, Any]:
-        """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
+        """Return the configuration of a part of the model with its defaults; of the text, or of the whole, for ""."""
         if tower not in self._parts:
-            self._parts[tower] = part_config(self.config, tower)
+            self._parts[tower] = part_config(self.whole, tower)
         return self._parts[tower]
+
+    @lazy_attribute
+    def whole(self) -> Mapping[str, Any]:
+        """Configuration with the defaults of the model type for what it leaves out."""
+        return completed(self.config)
 
     @lazy_attribute
     def vocabularies(self) -> frozenset[int]:

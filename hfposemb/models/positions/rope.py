@@ -223,9 +223,10 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
             "sliding_attention": _encoding({**config, **local}, {}, name=name),
             "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
         }
-    # Phi-3 states the trained length outside the parameters; it takes precedence.
-    trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
-    return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
+    # Phi-3 states the trained length outside the parameters; it takes precedence, as the length of the model does.
+    outside = ("original_max_position_embeddings", "max_position_embeddings")
+    lengths = {field: config[field] for field in outside if config.get(field)}
+    return {"position": _encoding({**config, **stated, **lengths}, stated, name=name)}
 
 
 def _stated_base(config: Mapping[str, Any], fields: tuple[str, ...]) -> object:
