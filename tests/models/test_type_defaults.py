@@ -28,7 +28,9 @@ def test_the_data_are_those_of_the_installed_transformers() -> None:
     if FULL:
         assert text(entries()) == DATA.read_text(encoding="utf-8")
     assert [name for name in SOME if json.loads(json.dumps(entry(name, CONFIG_MAPPING[name]))) != written[name]] == []
-    assert set(model_types()) - set(written) <= {"gemma4_assistant", "nougat"}  # no defaults of their own
+    # Another test of the process may have registered a type.
+    own = {name for name in model_types() if CONFIG_MAPPING[name].__module__.startswith("transformers.")}
+    assert own - set(written) <= {"gemma4_assistant", "nougat"}  # no defaults of their own
 
 
 @pytest.mark.parametrize("model_type", sorted(KNOWN) if FULL else SOME)
