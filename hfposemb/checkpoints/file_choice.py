@@ -46,6 +46,9 @@ TRANSFORMER = "0_Transformer"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_PART = r"consolidated\.\d\d\.pth"
+"""Name of a part of one of Meta's Llama checkpoints; see ``pickles.joined_parts``."""
+
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
@@ -155,6 +158,8 @@ def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
         if wanted in names:
             return wanted
     stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
+    if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
+        return min(stored)  # its reader joins the parts
     if len(stored) > 1:
         raise fault(name, f"holds several pickled checkpoints, {shortened(', '.join(stored))}; name one file")
     return stored[0] if stored else None

@@ -85,6 +85,7 @@ def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opene
         name,
         partial(tokenizer_folder, home),
         checkpoint.config() or files("config.json") or {},
+        [about] if (about := getattr(checkpoint, "about", "")) else [],
         ours=ours,
         adapter=partial(files, ADAPTER_CONFIG),
         settings=files,
