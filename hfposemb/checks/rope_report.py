@@ -200,7 +200,7 @@ def rope_report(
     """
     if not 1 <= factor <= 1e6:
         raise InputError(f"factor must be from 1 to 1,000,000; got {factor:g}")
-    name, one = _chosen(embeddings, part)
+    name, one = chosen_part(embeddings, part)
     trained, plain = one.trained_length or one.length, _plain(one)
     theta = _base_of(plain)
     makers = _scalings(one, theta, trained, factor)
@@ -237,7 +237,13 @@ def rope_report(
     )
 
 
-def _chosen(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
+def chosen_part(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
+    """Return the name and the encoding of a part, the first one with rotary positions if none is named.
+
+    Raises:
+        InputError: If there is no such part.
+        MissingTableError: If its positions are not rotary, or of an unknown type.
+    """
     if part is not None and part not in embeddings.positions:
         known = ", ".join(embeddings.positions) or "none"
         raise InputError(f"{embeddings.name} has no part {part!r} with positions; its parts: {known}")
