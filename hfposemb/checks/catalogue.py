@@ -364,6 +364,12 @@ _POSITIONS: Mapping[str, Rule] = {
         "Where the sum is negative, distant similar words score lower than random ones, so far retrieval suffers.",
         "hfposemb rope {source}  # shows the bound for each length",
     ),
+    "rope-engines-differ": Rule(
+        "note",
+        "inference engines are known to read the rotary parameters differently in their present versions",
+        "The model answers differently from engine to engine, and training in one does not fit serving in another.",
+        "hfposemb rope {source} --engines  # shows numbers, dates and threads",
+    ),
 }
 RULES: Mapping[str, Rule] = {**_FILES, **_VOCABULARY, **_ROWS, **_HEAD, **_POSITIONS}
 """Every finding by its name."""

@@ -16,6 +16,7 @@ from .checked_source import CheckedSource, open_source
 from .findings import SEVERITIES, Finding
 from .output_head import check_head
 from .position_tables import check_positions
+from .rope_engines import check_engines
 from .rotary_settings import check_rope
 from .stored_files import check_files, check_index
 from .table_rows import check_further_rows, check_rows
@@ -94,6 +95,7 @@ def _all(source: CheckedSource) -> Iterator[Finding]:
     yield from check_further_rows(source, tokens)
     yield from check_positions(source, tokens)
     yield from check_rope(source)
+    yield from check_engines(source)
 
 
 def _checked(source: CheckedSource) -> tuple[str, ...]:

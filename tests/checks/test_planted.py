@@ -199,6 +199,12 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
         "rope-base",
         "note",
     ),
+    "an attention factor that engines drop": (
+        llama,
+        lambda f: change(f, rope_scaling={**YARN, "attention_factor": 1.0, "original_max_position_embeddings": 16}),
+        "rope-engines-differ",
+        "note",
+    ),
     "a shifted table of positions": (bert, shifted, "positions-shifted", "wrong"),
     "positions copied to extend them": (bert, repeated, "positions-repeated", "suspicious"),
     "positions without vectors": (bert, set_rows(PLACES, slice(50, None), 0), "positions-zero", "suspicious"),
