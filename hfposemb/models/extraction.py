@@ -30,7 +30,7 @@ from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -315,8 +315,8 @@ class _Given:
         names = names_of(self.tokenizer)
         # The caller's tokenizer is trusted and may run in this process.
         if isinstance(names, SavedTokenizer):
-            return replace(opened, ours=True, folder=names, labels=None)
-        return replace(opened, ours=True, labels=names)
+            return replace(opened, ours=True, folder=names, labels=None, without_tokens=not_missing)
+        return replace(opened, ours=True, labels=names, without_tokens=not_missing)
 
 
 def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
@@ -535,7 +535,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
 def _note_storage(opened: Opened, part: str, tensor: str) -> None:
     """Add notes about the rows of a token table, and about how they are stored if they are decoded."""
     if part == "":
-        opened.notes.extend(row_checks.of_tokens(opened, tensor))
+        opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -25,6 +25,7 @@ from ..folder_layouts import settings_folders, tokenizer_folders
 from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
+from ..tokenizers.vocabulary_files import needed_files
 from .files import RepositoryFiles
 from .http import Wire
 from .locate import Located, Locator
@@ -35,17 +36,6 @@ from .tensors import RepositoryTensors
 if TYPE_CHECKING:
     from ...tables.table import Labels
     from ...tables.token_marks import TokenMarks
-
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "bpe.codes",
-)
 
 
 @dataclass(eq=False)
@@ -196,13 +186,21 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self._tokenizer
 
+    def without_tokens(self) -> bool:
+        """Return whether no file states the vocabulary, as far as is known without a request."""
+        return self.located.stating is None and self.files.listed and next(self._stating(), None) is None
+
+    def _stating(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each folder with a vocabulary, the most likely first, and the files that are needed of it."""
+        for inside in tokenizer_folders(self.located.folder):
+            names = [file.removeprefix(inside) for file in self.files.listing if file.startswith(inside)]
+            if needed := needed_files(names):
+                yield inside, needed
+
     @lazy_attribute
     def _tokenizer(self) -> Path | None:
-        files, found = self.files, self.files.listing
-        inside = next((one for one in tokenizer_folders(self.located.folder) if _holds(found, one)), "")
-        there = [file for file in TOKENIZER_FILES if inside + file in found]
-        if "tokenizer.json" in there:
-            there = ["tokenizer.json"]  # no other file is needed then
+        files = self.files
+        inside, there = next(self._stating(), ("", ()))
         if not there:
             return None
         folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
@@ -255,10 +253,6 @@ def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
         if offline or not locator.files.go_offline():
             raise
     return locator.locate(deadline, path)
-
-
-def _holds(listing: Sequence[str], folder: str) -> bool:
-    return any(folder + file in listing for file in TOKENIZER_FILES)
 
 
 def folder_of(path: str) -> str:

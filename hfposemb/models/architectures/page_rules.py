@@ -10,7 +10,7 @@ from ...checkpoints.hub import http_connection
 from ...checkpoints.hub.files import LISTING_BYTES
 from ...checkpoints.limits import PUBLIC_LIMITS, Limits
 from ...checkpoints.safetensors import checkpoint as safetensors
-from ...checkpoints.tokenizers import vocabulary
+from ...checkpoints.tokenizers import small_files
 from . import families, table_names
 from .families import Family
 from .tied_types import UNTIED
@@ -49,7 +49,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
     """
     bounds = {name: value for name, value in asdict(limits).items() if name not in ("seconds", "cache_bytes")}
     bounds |= safetensors.TEXT_LIMITS | {"json_values": strict_json.MOST_VALUES, "listing_bytes": LISTING_BYTES}
-    bounds |= {"tokenizer_values": vocabulary.MOST_VALUES, "retry_pause": RETRY_PAUSE}
+    bounds |= {"tokenizer_values": small_files.MOST_VALUES, "retry_pause": RETRY_PAUSE}
     return {
         "limits": bounds,
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
