@@ -134,7 +134,8 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}")
+    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"

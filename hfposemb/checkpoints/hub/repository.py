@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ...errors import CheckpointError, OfflineError
+from ...errors import CheckpointError, HubError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...progress import Traffic
 from ...tables.sources import HubSource
@@ -226,6 +226,14 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
     Raises:
         SourceError: If the repository cannot be read, including all subclasses.
     """
+    try:
+        return _opened(source, access, index_first=index_first)
+    except HubError as error:
+        error.args = (f"{error}{_folder_here(source, access)}", *error.args[1:])
+        raise
+
+
+def _opened(source: HubSource, access: Access, *, index_first: bool) -> HubCheckpoint:
     revision = source.revision or "main"
     wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.own_cache
@@ -253,6 +261,14 @@ def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
         if offline or not locator.files.go_offline():
             raise
     return locator.locate(deadline, path)
+
+
+def _folder_here(source: HubSource, access: Access) -> str:
+    """Return what to write if a folder or file of the working directory has this name; "" if none, or for others."""
+    name = "/".join(filter(None, (source.repo, source.path)))
+    if access.foreign or source.revision not in (None, "main") or not Path(name).exists():
+        return ""
+    return f"; {'a folder' if Path(name).is_dir() else 'a file'} of this name is here: write ./{name}"
 
 
 def folder_of(path: str) -> str:
