@@ -139,7 +139,7 @@ def rope_engines(embeddings: Embeddings, *, part: str | None = None) -> RopeEngi
 
     Args:
         embeddings: The source.
-        part: Part or kind of layer; ``None`` for the first one with rotary positions.
+        part: Part or kind of layer; ``None`` for the first one whose rotary positions are scaled, else the first one.
 
     Returns:
         A row for each engine and time, with the thread that shows it; what no thread or source shows is not known.
@@ -208,6 +208,11 @@ def of_stated(given: Stated, *, source: str, part: str) -> RopeEngines:
     return RopeEngines(source, part, given.kind, first[0].engine if first else "", TOLERANCE, tuple(rows))
 
 
+def _rotary(embeddings: Embeddings) -> Iterator[tuple[str, Rotary]]:
+    """Yield the parts with rotary positions."""
+    yield from ((name, one) for name, one in embeddings.positions.items() if isinstance(one, Rotary))
+
+
 def _stated(embeddings: Embeddings, part: str | None) -> tuple[str, Stated]:
     """Return the part and what its configuration states."""
     if in_gguf(embeddings.config):
@@ -219,6 +224,8 @@ def _stated(embeddings: Embeddings, part: str | None) -> tuple[str, Stated]:
     for name, parameters in scalings.items():
         if type_of(parameters) in VARIANTS and part in (None, name or "position"):
             return name or "position", of_config(text, parameters, name=embeddings.name)
+    if part is None:
+        part = next((name for name, one in _rotary(embeddings) if one.scaling not in ("", "default")), None)
     name, one = chosen_part(embeddings, part)
     own = scalings.get(name, {} if one.scaling in ("", "default") else scalings.get("", {}))
     return name, Stated(_kind(own), one, own, text)

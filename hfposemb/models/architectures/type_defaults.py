@@ -52,6 +52,12 @@ def rotary_types() -> frozenset[str]:
     )
 
 
+def rotates(config: Mapping[str, Any]) -> bool:
+    """Return whether models of a configuration's type can rotate by position, or leave positions out, if it says so."""
+    entry = _entries().get(str(config.get("model_type")), {})
+    return "rope" in entry or not {"alibi", "position_embedding_type"}.isdisjoint(entry.get("fields", {}))
+
+
 def type_of_class(config: Mapping[str, Any]) -> str:
     """Return the model type of the class in ``architectures``, "" if transformers has none of that name.
 
@@ -80,8 +86,8 @@ def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     Examples:
         >>> from hfposemb.models.architectures.type_defaults import completed
         >>> phi = completed({"model_type": "phi"})
-        >>> phi["rope_parameters"], phi["max_position_embeddings"]
-        ({'rope_theta': 10000.0, 'partial_rotary_factor': 0.5, 'rope_type': 'default'}, 2048)
+        >>> phi["rope_parameters"]["partial_rotary_factor"], phi["max_position_embeddings"]
+        (0.5, 2048)
     """
     return config if ARCHITECTURE in config or not config else _completed(config, _DEEPEST)
 
@@ -133,6 +139,8 @@ def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
     if not rope or not isinstance(stated, dict):
         return {}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict)}
+    if stated and not nested and any(isinstance(own, dict) for own in rope.values()) and not entry.get("scaled"):
+        return {}  # one set of parameters where the type has one for each kind of layer: taken as it is stated
     if any(isinstance(own, dict) for own in rope.values()):
         return (
             {"rope_parameters": _by_layers(config, entry, nested)}

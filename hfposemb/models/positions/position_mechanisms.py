@@ -31,6 +31,7 @@ from ...tables.table import EmbeddingTable, Provenance
 from ..architectures.config_values import real_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
+from ..architectures.type_defaults import rotates
 from ..named_tables import PLACES
 from ..opened_model import Opened, itself, stored_grid
 from .stored_waves import are_waves, square_grid
@@ -89,7 +90,7 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
     """
     config = opened.part("text")
     known = is_known(opened.config) and is_known(config) and config.get("model_type") not in _READS_BOTH
-    kind = opened.family().kind or _stated_kind(config)
+    kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
     asked = not opened.named.keys().isdisjoint(PLACES)
     if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
         return found
