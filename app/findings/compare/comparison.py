@@ -58,7 +58,8 @@ computed after subtracting the mean row, so that what all rows share is ignored.
 values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
 is not tested. For tokens, chance is the same rows in random order. Positions form smooth curves, and any two smooth
 curves are somewhat alike; their surrogates keep the smoothness of both tables and flip the signs of one table's
-components at random. Positions of outlying norm are left out of the test.
+components at random, as if a table were as smooth everywhere: for tables whose steps or norms change along the way, a
+small p may say only that they change alike. Positions of outlying norm are left out of the test.
 """
 
 
