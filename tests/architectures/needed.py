@@ -37,6 +37,7 @@ def roles_of(model_type: str) -> tuple[str, Roles]:
     import transformers
 
     import hfposemb as hpe
+    from hfposemb.errors import MissingTableError
     from tests.architectures.tiny import _classes, configurations, randomise
 
     transformers.logging.set_verbosity_error()
@@ -64,7 +65,7 @@ def roles_of(model_type: str) -> tuple[str, Roles]:
                     stored = {key for key, table in made.tables.items() if table.provenance.tensor}
                     stored |= {key for key, one in made.positions.items() if one.kind in RELATIVE}
                     found[kind.__name__] = frozenset(stored)
-                except hpe.MissingTableError:
+                except MissingTableError:
                     found[kind.__name__] = frozenset()
                 except TimeoutError:
                     raise
