@@ -168,7 +168,7 @@ def check_engines(source: CheckedSource) -> Iterator[Finding]:
             found = rope_engines(source.embeddings, part=part or None)
         except HfposembError:
             continue  # other findings say why there are no frequencies
-        apart = [row for row in found.differing if row.published]
+        apart = [row for row in found.differing if row.published and found.scaling not in ("", "default")]
         if apart:
             usual = next(row for row in found.rows if row.engine == found.reference and not row.until)
             said = f"{found.scaling} is read differently from {_in_words(usual)}: "

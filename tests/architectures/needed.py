@@ -147,6 +147,9 @@ def _parsed(text: str) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((name, frozenset(roles.split())) for name in names.split())
 
 
+_PARTS = ("Stack", "Encoder", "Decoder", "Layer", "Block", "Backbone", "Wrapper")
+"""Ends of the names of classes that are parts of a model, of which nothing is known."""
+
 _BY_TYPE, _BY_CLASS = dict(_parsed(_TYPES)), dict(_parsed(_CLASSES))
 
 
@@ -159,9 +162,10 @@ def needed_tables(config: Mapping[str, Any]) -> frozenset[str]:
         config: The configuration, as in config.json.
     """
     kind = config.get("model_type")
-    if not isinstance(kind, str) or "auto_map" in config:
+    named = class_of(config)
+    if not isinstance(kind, str) or "auto_map" in config or named.endswith(_PARTS):
         return frozenset()
-    named, roles = class_of(config), _BY_TYPE.get(kind, frozenset())
+    roles = _BY_TYPE.get(kind, frozenset())
     differing = {{name: found for name, found in _BY_CLASS.items() if name.startswith(f"{{kind}}/")}}
     if not named and differing:
         roles = roles.intersection(*differing.values())
