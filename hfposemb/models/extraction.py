@@ -390,7 +390,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.notes.append(
                 f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
-    return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+    return tuple(replace(one, tensor=aliases.get(one.tensor, one.tensor)) for one in found)
 
 
 def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidate]:
@@ -421,7 +421,9 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
     if first.part != "decoder" and ending[0] != "shared":
         own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
-    _note_others(opened, "token", found, chosen)
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    rest = "?token=TENSOR names another"
+    _note_choice(opened, "token", first, [one for one in found if one.tensor not in tensors], rest)
     return chosen
 
 
@@ -445,19 +447,18 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
                     chosen[key] = candidate
                     tensors.add(candidate.tensor)
                     break
-    several = [one.tensor for key, one in chosen.items() if key != one.part]
-    if role == "position" and several:
-        opened.notes.append(f"{role}: using {chosen[found[0].part].tensor}; other tables: {', '.join(several)[:200]}")
+    several = [one for key, one in chosen.items() if key != one.part]
+    if several:
+        _note_choice(opened, role, chosen[found[0].part], several, "beside it, by the names of their modules")
     return chosen
 
 
-def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chosen: Mapping[str, Candidate]) -> None:
-    """Add a note about a choice between several tensors, so that it is never silent."""
-    tensors = {candidate.tensor for candidate in chosen.values()}
-    others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
+def _note_choice(opened: Opened, role: Role, taken: Candidate, others: Sequence[Candidate], rest: str) -> None:
+    """Add a note about a choice between several tensors, and why it fell so, so that it is never silent."""
     if others:
-        taken = ", ".join(candidate.tensor for candidate in chosen.values())
-        opened.notes.append(f"{role}: using {taken}; less likely candidates by name: {', '.join(others)[:200]}")
+        why = taken.why_before(others[0])
+        names = ", ".join(one.tensor for one in others)[:200]
+        opened.notes.append(f"{role}: using {taken.tensor}{', since ' if why else ''}{why}; {rest}: {names}")
 
 
 def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
