@@ -115,7 +115,8 @@ def test_helices_and_waves_are_told() -> None:
     assert "Sinusoid" not in position_findings.winding(facts)
     assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No table winds evenly around an axis"
     assert position_findings.wave_title(facts) == (
-        "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; no wave above noise in Untrained"
+        "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; "
+        "no wave above noise in Untrained"
     )
 
 
