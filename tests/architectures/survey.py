@@ -53,8 +53,8 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
     from hfposemb.checkpoints.access import Access
     from hfposemb.models.extraction import from_disk
     from hfposemb.models.verification.verifying import compare
-    from hfposemb.tables.sources import LocalSource
     from hfposemb.tables.rotary import Rotary
+    from hfposemb.tables.sources import LocalSource
     from tests.architectures.heads import checks_of, heads_of
     from tests.architectures.tiny import CannotBuildError, build
 
