@@ -134,8 +134,16 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{_in_hand(source)}")
+
+
+def _in_hand(given: object) -> str:
+    """Return how to open what a caller holds in memory: an array, or the state of a module."""
+    if isinstance(given, Mapping):
+        names = [one for one in given if isinstance(one, str)]
+        named = next((one.tensor for one in candidates(names, "token")), names[0] if names else "NAME")
+        return f"; call from_arrays(token=state[{named[:80]!r}])"
+    return "; for vectors in memory call from_arrays(token=…)" if hasattr(given, "shape") else ""
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
