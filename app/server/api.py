@@ -91,6 +91,8 @@ class ModelAccess:
         """
         found = await self.opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
+        if wanted.replace("-", "_") in found.lookups:
+            return wanted.replace("-", "_"), found.lookup(wanted)
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
             raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")

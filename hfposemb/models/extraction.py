@@ -28,6 +28,7 @@ from .architectures.families import is_known, likely_tables, parts_fed, row_offs
 from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
+from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
@@ -268,7 +269,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
-        if not (empty or made.tables or made.positions or made.heads or opened.refused):
+        if not (empty or made.tables or made.positions or made.heads or made.lookups or opened.refused):
             raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
         return made
     if not any(found.values()):
@@ -502,6 +503,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
     heads = find_heads(opened, token, tables)
+    lookups = LazyMapping(find_lookups(opened))
     opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
@@ -531,6 +533,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         heads=LazyMapping(heads.makers),
         ties=heads.ties,
         marks=partial(_marks, opened, tables) if "token" in makers else None,
+        lookups=lookups,
+        tokenize=partial(tokenizer, opened),
     )
 
 
