@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...checkpoints.quantised.decoded import Decoded
 from ...errors import CheckpointError, InputError
 from ...tables.lookups.lookup_table import RowLookup
 from ...tables.lookups.row_rules import Head, NgramHash, TokenRows
@@ -211,7 +212,8 @@ def _stored(
 
 def _buffer(opened: Opened, name: str, count: int, low: int = -(2**63)) -> tuple[int, ...] | None:
     """Return the integers of a stored buffer; ``None`` if there is none. Raises ``InputError``."""
-    read = getattr(opened.tensors, "codes", None)
+    tensors = opened.tensors.stored if isinstance(opened.tensors, Decoded) else opened.tensors
+    read = getattr(tensors, "codes", None)
     if read is None or name not in opened.tensors.names():
         return None
     info = opened.tensors.info(name)
