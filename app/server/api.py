@@ -91,8 +91,11 @@ class ModelAccess:
         """
         found = await self.opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
-        if wanted.replace("-", "_") in found.lookups:
-            return wanted.replace("-", "_"), found.lookup(wanted)
+        if (beside := wanted.replace("-", "_")) in found.lookups:
+            raise InputError(
+                f"the {beside} table is listed here but not read; hfposemb extract {found.name} --table {beside} "
+                "--rows 5 reads rows of it"
+            )
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
             raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")

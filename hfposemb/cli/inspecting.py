@@ -93,7 +93,8 @@ def _add_looked_up(
         raise InputError("give --text or --ids, not both")
     asked = given.text if given.ids is None else whole_numbers(given.ids, "--ids")
     for one, more, text in zip(opened, facts, texts, strict=True):
-        keys = [given.table] if given.table is not None else list(one.lookups) or ["ngram"]
+        known = [key for key in one.lookups if one.lookup(key).lookup.make is not None]
+        keys = [given.table] if given.table is not None else known or list(one.lookups) or ["ngram"]
         found = {key: one.looked_up(asked, key) for key in keys}
         more["looked_up"] = {key: rows.to_dict() for key, rows in found.items()}
         text += [line for rows in found.values() for line in str(rows).splitlines()]
@@ -109,8 +110,7 @@ def _print_tables(facts: dict[str, Any]) -> None:
         more = "".join(f" · {note}" for note in table["notes"]) if "lookup" in table else ""
         print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}{more}")
         if "lookup" in table:
-            unknown = f"not known: {table['unknown']}" if table["unknown"] else "not known"
-            print(f"    looked up by {table['looked_up_by'] or unknown}")
+            print(f"    looked up by: {table['looked_up_by'] or 'not known; ' + (table['unknown'] or '')}")
     for role, head in facts["heads"].items():
         size = "" if head["shape"] is None else "{:>9,} × {:<6,} {:<5} ".format(*head["shape"], head["stored_dtype"])
         bias = " + bias" if head["bias"] else ""

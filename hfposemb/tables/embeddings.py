@@ -118,7 +118,7 @@ class Embeddings:
 
     def __repr__(self) -> str:
         """Name the source and its tables without reading them."""
-        return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+        return f"Embeddings({self.name!r}, tables: {', '.join((*self.tables, *self.lookups)) or 'none'})"
 
     def _repr_html_(self) -> str:
         tables = [(role, f"{table.size}, {table.origin}") for role, table in self.tables.items()]

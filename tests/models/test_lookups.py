@@ -380,7 +380,7 @@ def test_commands_read_and_show_rows(qwen4: Path, tmp_path: Path, capsys: pytest
     assert facts["tables"]["ngram"]["lookup"]["orders"] == [2, 3]
     assert not main(["info", str(qwen4), "--ids", "5,6"])
     said = capsys.readouterr().out
-    assert "looked up by 2- and 3-grams of tokens, 4 heads each: XOR of id × multiplier, modulo 503 to 563" in said
+    assert "looked up by: 2- and 3-grams of tokens, 4 heads each: XOR of id × multiplier, modulo 503 to 563" in said
     assert said.count("2 tokens look up") == 2, "both tables"
     main(["extract", str(qwen4), "--table", "layer2.ngram", "--rows", "4700", "--out", str(tmp_path / "rows.npy")])
     assert np.array_equal(np.load(tmp_path / "rows.npy")[0], opened.lookup("layer2.ngram")[4700])

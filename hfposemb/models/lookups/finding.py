@@ -10,6 +10,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from ...checkpoints.limits import DEFAULT_LIMITS
 from ...checkpoints.safetensors.checkpoint import TensorInfo
 from ...errors import CheckpointError
 from ...tables.inputs import Pieces
@@ -40,7 +41,7 @@ def _table(opened: Opened, named: Named) -> LookupTable:
     rows = base.shape[0]
     labels = partial(labels_of, opened, rows) if stated.layers > 1 else partial(numbered, rows)
     return LookupTable(
-        f"{opened.name} {named.key.replace('_', ' ')}s",
+        f"{opened.name} {named.key.replace('per_layer', 'per-layer embeddings').replace('ngram', 'n-grams')}",
         base.shape,
         base.dtype,
         base.provenance,
@@ -106,7 +107,11 @@ class _Parts:
     width: int
 
     def __call__(self, start: int, stop: int) -> Vectors:
-        """Return rows ``[start, stop)``."""
+        """Return rows ``[start, stop)``. Raises ``CheckpointError`` for more than may be read at once."""
+        limit = getattr(self.opened.tensors, "limits", DEFAULT_LIMITS).table_bytes
+        if (size := 4 * (stop - start) * self.width) > 2 * limit:
+            what = f"{stop - start:,} rows of {self.opened.name} take {size:,} bytes"
+            raise CheckpointError(f"{what}; the limit is {2 * limit:,}; read fewer rows at a time")
         found: list[NDArray[np.floating]] = []
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         for at in range(first, len(self.tensors)):

@@ -232,7 +232,7 @@ _ELSEWHERE = ("ignored_token_ids", "ngram_exclude_sp_token", "ngram_hash_base", 
 def _longcat(opened: Opened, named: Named) -> Expected:
     """Read the rule of LongCat-Flash-Lite and LongCat-Next (``NgramEmbedding``)."""
     config = opened.part("text")
-    if not f"{config.get('model_type')}{class_of(opened.config)}".lower().startswith(("longcat", "nonelongcat")):
+    if not any(str(one).lower().startswith("longcat") for one in (config.get("model_type"), class_of(opened.config))):
         raise InputError(f"the model type {_shown(config.get('model_type'))} has no known rule for {named.title}")
     if changed := [name for name in _ELSEWHERE if config.get(name)]:
         raise InputError(f"config.json states {changed[0]}, whose meaning is not known")
@@ -275,15 +275,16 @@ def _engram(opened: Opened, named: Named) -> Expected:
     bases, layers = _ids(config, "engram_vocab_size"), _ids(config, "layer_ids")
     if len(bases) < order - 1 or min(bases) < 1 or max(bases) > _LARGEST:
         raise InputError(f"engram_vocab_size of config.json is {_shown(bases)}; expected {order - 1} sizes from 1")
-    if named.layer is None or named.layer not in layers:
+    layer = layers[0] if named.layer is None and len(layers) == 1 else named.layer
+    if layer not in layers:
         raise InputError(f"layer_ids of config.json is {_shown(layers)}, without the layer of {named.title}")
-    if (layers.index(named.layer) + 1) * (order - 1) * each > _MOST_HEADS:
+    if (layers.index(layer) + 1) * (order - 1) * each > _MOST_HEADS:
         raise InputError(f"config.json states more than {_MOST_HEADS:,} heads of n-grams")
-    sizes = _engram_sizes(layers[: layers.index(named.layer) + 1], bases[: order - 1], each)
+    sizes = _engram_sizes(layers[: layers.index(layer) + 1], bases[: order - 1], each)
     heads = _placed([(2 + at // each, size, (1,)) for at, size in enumerate(sizes)])
     rule = NgramHash(heads, "xor", fill=pad)
-    facts = _facts(rule, "XOR of id × multiplier, after spellings of a word are joined", layer=named.layer)
-    make = partial(_engram_rule, opened, heads, order, pad, seed + 10007 * named.layer)
+    facts = _facts(rule, "XOR of id × multiplier, after spellings of a word are joined", layer=layer)
+    make = partial(_engram_rule, opened, heads, order, pad, seed + 10007 * layer)
     return Expected(RowLookup(_sentence(facts, f"token {pad}"), facts, make=make), (sum(sizes),))
 
 
