@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -23,6 +24,8 @@ from safetensors.numpy import load_file, save_file
 from transformers.models.blt.modeling_blt import compute_hash_embeddings
 
 import hfposemb as hpe
+from app import limits
+from app.server.api import ModelAccess
 from hfposemb import samples
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
@@ -396,3 +399,18 @@ def test_commands_read_and_show_rows(qwen4: Path, tmp_path: Path, capsys: pytest
         assert re.search(message, capsys.readouterr().err)
     with pytest.raises(MissingTableError, match="it has ngram, layer2"):
         opened.lookup("per_layer")
+
+
+def test_the_api_reads_small_tables_alone(qwen4: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def opened(self: ModelAccess, source: str, *needs: str) -> hpe.Embeddings:
+        return hpe.extract(source)
+
+    monkeypatch.setattr(ModelAccess, "opened", opened)
+    access = ModelAccess(SimpleNamespace())  # type: ignore[arg-type]
+    role, table = asyncio.run(access.chosen(str(qwen4), "layer2.ngram"))
+    assert (role, table.shape) == ("layer2.ngram", (4736, 8))
+    monkeypatch.setattr(limits, "HELD_BYTES", 1000)
+    with pytest.raises(
+        InputError, match=r"too large to be compared here, 4,352 × 8 float32; hfposemb extract .* --rows 5"
+    ):
+        asyncio.run(access.chosen(str(qwen4), "ngram"))
