@@ -203,6 +203,8 @@ def test_longcat_looks_up_the_rows_of_the_published_code(tmp_path: Path, config:
     for ids in itertools.islice(texts(101, 2, 0), 200):
         theirs = np.array(longcat_rows(ids.tolist(), config))
         assert np.array_equal(table.looked_up(ids), np.where(theirs < 0, -1, theirs + starts))
+    with pytest.raises(InputError, match="token id 101 is out of range; ids are 0 to 100"):
+        table.looked_up([3, 101])
     assert np.array_equal(table.rows(starts)[:, 0], np.arange(len(sizes))), "each head has a table of its own"
     assert table[-1].tolist() == [len(sizes) - 1] * 4
 

@@ -176,7 +176,7 @@ def _qwen4(opened: Opened, named: Named) -> Expected:
     sizes = primes_from(base, (index + 1) * count)[index * count :]
     heads = _placed([(2 + at // each, size, factors[: 2 + at // each]) for at, size in enumerate(sizes)])
     heads, factors = _stored(opened, named, heads, factors)
-    rule = NgramHash(heads, "xor", fill=end, ends=(end,))
+    rule = NgramHash(heads, "xor", fill=end, ends=(end,), count=vocabulary)
     facts = _facts(rule, "XOR of id × multiplier", multipliers=list(factors), layer=named.layer)
     lookup = RowLookup(_sentence(facts, f"token {end}"), facts, make=partial(_itself, rule))
     rows = -(-sum(sizes) // divisor) * divisor
@@ -252,7 +252,8 @@ def _longcat(opened: Opened, named: Named) -> Expected:
         factors = tuple(pow(vocabulary, power, modulus) if power else 1 for power in range(2 + at // each))
         heads.append((2 + at // each, modulus, factors))
     ignored = tuple(_ids(config, "oe_ignored_token_ids")) if several else ()
-    rule = NgramHash(_placed(heads), "sum", fill=0, ends=(end,), ignored=ignored, skips_zero=several)
+    ids = _whole(config, "vocab_size", high=2**31)
+    rule = NgramHash(_placed(heads), "sum", fill=0, ends=(end,), ignored=ignored, skips_zero=several, count=ids)
     facts = _facts(rule, f"sum of id × {vocabulary:,}^distance", **({"ignored": list(ignored)} if several else {}))
     lookup = RowLookup(_sentence(facts, "0"), facts, make=partial(_itself, rule))
     return Expected(lookup, tuple(modulus for _, modulus, _ in heads))

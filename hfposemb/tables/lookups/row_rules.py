@@ -57,6 +57,7 @@ class NgramHash:
         ends: Ids after which a text begins anew.
         ignored: Ids that count as 0.
         skips_zero: Whether id 0 ends a text too, and row 0 of a head is not looked up.
+        count: Number of ids; ``None`` for any.
         renamed: What ids are mapped to before they are hashed [vocabulary]; ``None`` if they stay.
     """
 
@@ -66,6 +67,7 @@ class NgramHash:
     ends: tuple[int, ...] = ()
     ignored: tuple[int, ...] = ()
     skips_zero: bool = False
+    count: int | None = None
     renamed: Ids | None = field(default=None, repr=False)
 
     def columns(self) -> tuple[str, ...]:
@@ -87,7 +89,7 @@ class NgramHash:
             Row numbers [length, heads], ``NOTHING`` where nothing is looked up.
 
         Raises:
-            InputError: For ids that the mapping of ids lacks.
+            InputError: For ids that the model does not have.
 
         >>> import numpy as np
         >>> from hfposemb.tables.lookups.row_rules import Head, NgramHash
@@ -107,6 +109,8 @@ class NgramHash:
         return out
 
     def _prepared(self, ids: Ids) -> Ids:
+        if self.count is not None and len(wrong := ids[(ids < 0) | (ids >= self.count)]):
+            raise InputError(f"token id {wrong[0]} is out of range; ids are 0 to {self.count - 1:,}")
         if self.renamed is not None:
             if len(wrong := ids[ids >= len(self.renamed)]):
                 raise InputError(f"token id {wrong[0]} is out of range; the tokenizer has {len(self.renamed):,} tokens")
