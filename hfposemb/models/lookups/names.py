@@ -69,7 +69,7 @@ def tables_named(names: Iterable[str]) -> list[Named]:
         part = found.groupdict().get("part")
         groups.setdefault((layout, found["module"]), {})[-1 if part is None else int(part)] = name
     order = sorted(groups, key=lambda group: (group[0] == "", "mtp" in group[1], _layer(group[1]) or 0, group[1]))
-    keys: dict[str, None] = {}
+    keys: dict[str, int] = {}
     made = []
     for layout, module in order:
         parts = groups[layout, module]
@@ -92,14 +92,13 @@ def _layer(module: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def _key(keys: dict[str, None], module: str, layout: str) -> str:
-    """Return a key that no other table has: of several, the first is named after its kind alone."""
+def _key(keys: dict[str, int], module: str, layout: str) -> str:
+    """Return a key that no other table has: of several, the first is named after its kind alone.
+
+    ``keys`` counts the tables of each key so far.
+    """
     kind = "per_layer" if "per_layer" in module and layout in ("", "per_layer") else "ngram"
     layer = _layer(module)
-    choices = [kind, *([f"layer{layer}.{kind}"] if layer is not None else [])]
-    key = next((one for one in choices if one not in keys), "")
-    number = 2
-    while not key:
-        key, number = (one if (one := f"{kind}{number}") not in keys else ""), number + 1
-    keys[key] = None
-    return key
+    own = kind if kind not in keys or layer is None else f"layer{layer}.{kind}"
+    keys[own] = number = keys.get(own, 0) + 1
+    return own if number == 1 else f"{own}{number}"
