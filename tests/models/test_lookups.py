@@ -376,6 +376,14 @@ def test_names_without_a_rule_are_listed(tmp_path: Path) -> None:
     assert any("lacks its part 1, so rows have no numbers" in note for note in facts["notes"])
 
 
+def test_no_more_tables_are_listed_than_can_be_read(tmp_path: Path) -> None:
+    names = [f"a{at}.ngram_table.weight" for at in range(150)]
+    save_file({name: np.ones((2, 2), np.float32) for name in names}, tmp_path / "model.safetensors")
+    opened = hpe.extract(tmp_path)
+    assert len(opened.lookups) == 100
+    assert any("the first 100 of 150 tables beside the word table are listed" in note for note in opened.notes)
+
+
 def test_commands_read_and_show_rows(qwen4: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not main(["info", str(qwen4), "--text", "the king", "--table", "ngram", "--json"])
     facts = json.loads(capsys.readouterr().out)

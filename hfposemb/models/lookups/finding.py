@@ -21,9 +21,16 @@ from .names import Named, tables_named
 from .rules import Expected, expected
 
 
+MOST_TABLES = 100
+"""Most tables that are listed: on the Hub, each may need the header of a file of its own."""
+
+
 def find_lookups(opened: Opened) -> dict[str, Callable[[], LookupTable]]:
     """Return how to make each table that a model looks up beside its word table, by key; nothing is read."""
     found = tables_named(opened.tensors.names())
+    if len(found) > MOST_TABLES:
+        opened.notes.append(f"the first {MOST_TABLES} of {len(found):,} tables beside the word table are listed")
+        found = found[:MOST_TABLES]
     if len(found) > 1 and found[0].layout:
         others = ", ".join(f"{one.key} is {one.title}" for one in found[1:])
         opened.notes.append(f"{found[0].key}: {found[0].title}, the first layer's; {others[:200]}")
