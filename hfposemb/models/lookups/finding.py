@@ -20,7 +20,6 @@ from ..opened_model import Opened, labels_of, table_in_tensor
 from .names import Named, tables_named
 from .rules import Expected, expected
 
-
 MOST_TABLES = 100
 """Most tables that are listed: on the Hub, each may need the header of a file of its own."""
 
@@ -83,7 +82,13 @@ def _joined(opened: Opened, named: Named, sizes: Sequence[int] | None, first: Em
     """
     width = first.shape[1]
     if sizes is None:
-        sizes = [_info(opened, name, width).shape[0] for name in named.tensors]
+        sizes, fetched = [], 0
+        for name in named.tensors:
+            fetched += not opened.at_hand(name)
+            if fetched > MOST_TABLES:
+                many = f"{named.title} of {opened.name} lies in more than {MOST_TABLES} files"
+                raise CheckpointError(f"{many}, and config.json does not say how many rows each has; read its parts")
+            sizes.append(_info(opened, name, width).shape[0])
     read = _Parts(opened, named.tensors, tuple(accumulate(sizes, initial=0)), width)
     stored = first.provenance.nbytes // max(1, first.shape[0])
     provenance = replace(

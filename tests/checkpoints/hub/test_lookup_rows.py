@@ -11,6 +11,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
+from hfposemb.errors import CheckpointError
 from tests.hub.server import FakeHub
 
 BASE, WIDTH, PARTS = 20_000_000, 2560, 512
@@ -102,3 +103,11 @@ def test_many_far_rows_are_not_read_together(hub: FakeHub, tmp_path: Path) -> No
     hub.add("a/qwen4", written(tmp_path, 1, rows.tolist()[:1]))
     assert hpe.extract("a/qwen4").lookup("ngram").rows(rows)[0, 0] == 1
     assert sum(one.body_bytes for one in hub.requests) <= 1_000_000
+
+
+def test_parts_in_many_files_are_not_counted(hub: FakeHub, tmp_path: Path) -> None:
+    shapes = {f"m.ngram_embeddings.embedders.{at}.weight": [5, 4] for at in range(130)}
+    hub.add("a/many", sparse(tmp_path, {"m.embed_tokens.weight": [20, 4], **shapes}, 131))
+    with pytest.raises(CheckpointError, match="lies in more than 100 files, and"):
+        hpe.extract("a/many").lookup("ngram")
+    assert len(hub.requests) <= 220
