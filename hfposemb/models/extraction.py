@@ -135,8 +135,16 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{_in_hand(source)}")
+
+
+def _in_hand(given: object) -> str:
+    """Return how to open what a caller holds in memory: an array, or the state of a module."""
+    if isinstance(given, Mapping):
+        names = [one for one in given if isinstance(one, str)]
+        named = next((one.tensor for one in candidates(names, "token")), names[0] if names else "NAME")
+        return f"; call from_arrays(token=state[{named[:80]!r}])"
+    return "; for vectors in memory call from_arrays(token=…)" if hasattr(given, "shape") else ""
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
@@ -391,7 +399,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.notes.append(
                 f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
-    return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+    return tuple(replace(one, tensor=aliases.get(one.tensor, one.tensor)) for one in found)
 
 
 def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidate]:
@@ -422,7 +430,9 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
     if first.part != "decoder" and ending[0] != "shared":
         own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
-    _note_others(opened, "token", found, chosen)
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    rest = "?token=TENSOR names another"
+    _note_choice(opened, "token", first, [one for one in found if one.tensor not in tensors], rest)
     return chosen
 
 
@@ -446,19 +456,18 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
                     chosen[key] = candidate
                     tensors.add(candidate.tensor)
                     break
-    several = [one.tensor for key, one in chosen.items() if key != one.part]
-    if role == "position" and several:
-        opened.notes.append(f"{role}: using {chosen[found[0].part].tensor}; other tables: {', '.join(several)[:200]}")
+    several = [one for key, one in chosen.items() if key != one.part]
+    if several:
+        _note_choice(opened, role, chosen[found[0].part], several, "beside it, by the names of their modules")
     return chosen
 
 
-def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chosen: Mapping[str, Candidate]) -> None:
-    """Add a note about a choice between several tensors, so that it is never silent."""
-    tensors = {candidate.tensor for candidate in chosen.values()}
-    others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
+def _note_choice(opened: Opened, role: Role, taken: Candidate, others: Sequence[Candidate], rest: str) -> None:
+    """Add a note about a choice between several tensors, and why it fell so, so that it is never silent."""
     if others:
-        taken = ", ".join(candidate.tensor for candidate in chosen.values())
-        opened.notes.append(f"{role}: using {taken}; less likely candidates by name: {', '.join(others)[:200]}")
+        why = taken.why_before(others[0])
+        names = ", ".join(one.tensor for one in others)[:200]
+        opened.notes.append(f"{role}: using {taken.tensor}{', since ' if why else ''}{why}; {rest}: {names}")
 
 
 def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:

@@ -86,6 +86,9 @@ def _head_facts(embeddings: Embeddings, role: str) -> dict[str, Any]:
         return {**facts, **unknown, "about": f"{tie.about}; {error}"}
     return {
         **facts,
+        "tied": head.tied.tied,
+        "how": head.tied.how,
+        "about": head.tied.about,
         "shape": list(head.shape),
         "stored_dtype": head.provenance.stored_dtype,
         "bias": head.bias_tensor,
