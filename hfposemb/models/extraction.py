@@ -28,9 +28,10 @@ from .architectures.families import is_known, likely_tables, parts_fed, row_offs
 from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
-from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .lookups.finding import find_lookups, tokenizer
+from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -276,7 +277,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
-        if not (empty or made.tables or made.positions or made.heads or opened.refused):
+        if not (empty or made.tables or made.positions or made.heads or made.lookups or opened.refused):
             raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
         return made
     if not any(found.values()):
@@ -490,7 +491,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
-        makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
+        makers[TENSOR] = partial(named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
     stored = _planes(opened, _parts(opened, "position", read_tables(opened, main, found["position"])))
     split = [_split(part) for part in stored]
@@ -511,6 +512,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
     heads = find_heads(opened, token, tables)
+    lookups = LazyMapping(find_lookups(opened))  # adds notes
     opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
@@ -540,6 +542,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         heads=LazyMapping(heads.makers),
         ties=heads.ties,
         marks=partial(_marks, opened, tables) if "token" in makers else None,
+        lookups=lookups,
+        tokenize=partial(tokenizer, opened),
     )
 
 
@@ -549,15 +553,6 @@ def _note_storage(opened: Opened, part: str, tensor: str) -> None:
         opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
-
-
-def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
-    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
-    table = table_in_tensor(opened, TENSOR, tensor)
-    alike = token is not None and token().shape[0] == table.shape[0]
-    return replace(
-        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
-    )
 
 
 def _unmatched(opened: Opened) -> str:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from ..progress import Traffic
     from .attention import Attention, LogitSplit
-    from .inputs import Given, InputRecipe, Inputs
+    from .inputs import Given, InputRecipe, Inputs, Pieces
+    from .lookups.lookup_table import LookedUp, LookupTable
     from .token_marks import TokenMarks
 
     Numbers: TypeAlias = NDArray[np.floating[Any] | np.integer[Any]] | pandas.DataFrame | Sequence[Sequence[float]]
@@ -86,6 +87,9 @@ class Embeddings:
         heads: Output heads: ``head``, or ``decoder.head`` if encoder and decoder have a token table each.
         ties: How each head is tied, from names and configuration; a head's own ``tied`` is the same.
         marks: Reads which tokens are reserved, added or used by the chat template; ``None`` without a tokenizer.
+        lookups: Tables that a model looks up beside its word table: ``ngram`` by n-grams of tokens, ``per_layer`` by
+            tokens for every layer; further ones of other layers as ``layer5.ngram``.
+        tokenize: Makes what cuts a text into tokens; ``None`` if there is no tokenizer.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -106,6 +110,8 @@ class Embeddings:
     heads: Mapping[str, OutputHead] = field(default_factory=dict, repr=False)
     ties: Mapping[str, Tying] = field(default_factory=dict, repr=False)
     marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
+    lookups: Mapping[str, LookupTable] = field(default_factory=dict, repr=False)
+    tokenize: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
@@ -113,7 +119,7 @@ class Embeddings:
 
     def __repr__(self) -> str:
         """Name the source and its tables without reading them."""
-        return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+        return f"Embeddings({self.name!r}, tables: {', '.join((*self.tables, *self.lookups)) or 'none'})"
 
     def _repr_html_(self) -> str:
         tables = [(role, f"{table.size}, {table.origin}") for role, table in self.tables.items()]
@@ -259,6 +265,37 @@ class Embeddings:
         from .inputs import feed
 
         return feed(self._recipe, text_or_ids)
+
+    def lookup(self, key: str) -> LookupTable:
+        """Return a table beside the word table by its key in ``lookups``. Raises ``MissingTableError`` for others."""
+        if (found := self.lookups.get(key.replace("-", "_"))) is not None:
+            return found
+        known = f"it has {', '.join(self.lookups)}" if self.lookups else "it has none beside its word table"
+        raise MissingTableError(f"{self.name} has no table {key!r:.40}: {known}", reason=known)
+
+    @lazy_attribute
+    def _cut(self) -> Callable[[str], Pieces] | None:
+        return None if self.tokenize is None else self.tokenize()
+
+    def looked_up(self, text_or_ids: str | Sequence[int], table: str = "ngram") -> LookedUp:
+        """Return which rows of a table beside the word table a text looks up; none of them is read.
+
+        Args:
+            text_or_ids: A text or its token ids.
+            table: Key of the table in ``lookups``.
+
+        Raises:
+            MissingTableError: If there is no such table.
+            InputError: If it is not known what looks its rows up, for an empty text, and for ids without a row.
+
+        >>> import hfposemb as hpe
+        >>> hpe.extract("sample:gpt2").looked_up([5, 6, 7])
+        Traceback (most recent call last):
+        hfposemb.errors.MissingTableError: sample:gpt2 has no table 'ngram': it has none beside its word table
+        """
+        from .lookups.lookup_table import read_rows
+
+        return read_rows(self.lookup(table), text_or_ids, self._cut if isinstance(text_or_ids, str) else None)
 
     @lazy_attribute
     def _attention(self) -> Attention:
