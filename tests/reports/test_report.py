@@ -204,7 +204,7 @@ def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], C
     [(0.9, 0.01, "above"), (0.9, 0.9, "within"), (0.15, 0.5, "within"), (0.05, 1.0, "within"), (0.05, 0.02, "below")],
 )
 def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: float, where: str) -> None:
-    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "sign flips")
+    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "local variogram")
     assert standing(null) == where
     pair = Alignment("position", "a", "b", {"CKA": null}, 20, 20, 20, observed={"CKA": observed})
     assert f'class="dot {where}"' in pairs_tables(Comparison((), (), (pair,)))

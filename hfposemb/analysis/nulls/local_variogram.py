@@ -1,0 +1,274 @@
+"""Test of two position tables that keeps what smoothness fixes, also where it changes along the table.
+
+Two curves are alike because both are smooth, or because both slow down in the same place, whatever they encode. The
+rows of each table are scaled to unit length about their spatial median, and their squared distances are fitted for each
+lag by a polynomial of the place: a local variogram (Matheron 1963; Haas 1990). Only what it leaves over is compared.
+Tables of independent columns with such a variogram leave over residuals that are unrelated, however wide they are;
+copies leave over the same. Whether the variogram fits is checked first (``Residuals.misfit``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ...errors import InputError
+from .surrogates import Rows
+
+MOST_ROWS = 512
+"""Maximum number of rows that are compared; longer tables are thinned evenly."""
+
+DEGREE = 4
+"""Degree of the polynomial of the place for each lag: enough for profiles with two turning points, and for trends."""
+
+FITS, CHECKS = 3, 16
+"""Numbers of made tables from which the effective number of columns is estimated, and the misfit is judged."""
+
+PARTS = 8
+"""Parts of a table in which the misfit is judged, and of which profiles are given."""
+
+MOST_MISFIT, MOST_EXCESS, MOST_WAVE = 4.0, 3.0, 2.5
+"""Largest ``misfit``, ``excess`` and ``wave`` with which a table is compared."""
+
+FEWEST_RESIDUALS, FEWEST_ROWS = 8.0, 2.0
+"""Smallest ``freedom`` and ``effective`` with which a table is compared."""
+
+ALIKE, VARIES = 0.9, 2.0
+"""Correlation, and largest value relative to the smallest, from which profiles are called alike."""
+
+
+class Lags:
+    """All pairs of n rows, sorted by lag, with orthonormal polynomials of the place for each lag.
+
+    Values of pairs are arrays [lags, n] whose row h has the n − h − 1 pairs (s, s + h + 1), and then zeros.
+    """
+
+    def __init__(self, count: int) -> None:
+        lag, place = np.arange(1, count)[:, None], np.arange(count)
+        self.count, self.exists = count, place + lag < count
+        lags, self.first = np.nonzero(self.exists)
+        self.second = self.first + lags + 1
+        centre = np.where(self.exists, (2 * place + 1) / (count - lag) - 1, 0.0)
+        before, norm = np.zeros(self.exists.shape), np.zeros((count - 1, 1))
+        found = [self.exists / np.sqrt(count - lag)]
+        for _ in range(DEGREE):  # three terms, as the places are symmetric
+            rest = centre * found[-1] - norm * before
+            norm, before = np.sqrt(np.square(rest).sum(axis=1, keepdims=True)), found[-1]
+            found.append(np.divide(rest, norm, out=np.zeros_like(rest), where=norm > 1e-9))
+        self._polynomials = np.ascontiguousarray(np.stack(found, axis=1))
+
+    def distances(self, rows: Rows) -> Rows:
+        """Return the squared distances of all pairs of rows of unit length."""
+        found = np.zeros(self.exists.shape)
+        found[self.exists] = 2 - 2 * (rows @ rows.T)[self.first, self.second]
+        return found
+
+    def fit(self, values: Rows) -> Rows:
+        """Return the polynomials that fit the values of each lag best."""
+        terms = np.matmul(self._polynomials, values[:, :, None])
+        return np.asarray(np.matmul(terms.transpose(0, 2, 1), self._polynomials)[:, 0])
+
+    def matrix(self, values: Rows) -> Rows:
+        """Return the values of the pairs as a symmetric matrix [n, n], with a diagonal of 0."""
+        found = np.zeros((self.count, self.count))
+        found[self.first, self.second] = values[self.exists]
+        return found + found.T
+
+
+lags_of = lru_cache(maxsize=4)(Lags)
+
+
+def directions(rows: Rows, *, steps: int = 30) -> tuple[Rows, Rows]:
+    """Return the distance of each row [n, d] from their spatial median (Weiszfeld 1937), and the unit vector to it."""
+    middle = rows.mean(axis=0)
+    tiny = 1e-9 * max(float(np.linalg.norm(rows - middle)), 1e-300)
+    for _ in range(steps):
+        weights = 1 / np.maximum(np.linalg.norm(rows - middle, axis=1), tiny)
+        middle = weights @ rows / weights.sum()
+    centred = rows - middle
+    lengths = np.linalg.norm(centred, axis=1)
+    return lengths, centred / np.maximum(lengths, tiny)[:, None]
+
+
+class Residuals:
+    """What the local variogram of a table leaves over, and whether tables with that variogram leave over as much.
+
+    Args:
+        rows: Rows [n, d] at equal intervals, without those of outlying norm.
+        seed: Random seed of the made tables.
+
+    Attributes:
+        residual: Squared distances less the variogram, per pair of rows (see ``Lags``).
+        effective: Effective number of independent rows, (Σλ)² / Σλ² over the eigenvalues λ of the kernel.
+        columns: Effective number of independent columns: that of made tables which leave over as much.
+        freedom: Effective number of independent residuals.
+        misfit: Largest of the standardised residuals of 8 parts of the table, at lags of 1, 2, 4, … rows: how many
+            standard deviations more is left over there than in made tables. Large where smoothness changes abruptly.
+        where: The part, 0 to 7, and the lag of the largest one.
+        wave: Largest distance from the spatial median relative to the smallest, of 16 parts, about a polynomial of the
+            place. Where it is large, the middle is too uncertain for the short rows.
+        size: Norm of the squared distances about their mean.
+        profiles: Distance from the spatial median, and squared step over a 64th of the rows, of the 8 parts [2, 8].
+        excess: Largest variance of the squared steps over 1, 2, 4, … rows about the variogram, relative to that of as
+            many independent columns as the directions of steps that are far apart amount to. Large where the table
+            changes in more places than the variogram follows.
+
+    Raises:
+        InputError: If all rows are equal.
+    """
+
+    def __init__(self, rows: Rows, *, seed: int) -> None:
+        if not np.ptp(rows, axis=0).any():
+            raise InputError("all rows of a table are equal, so it has no variogram")
+        self.lags = lags_of(len(rows))
+        self.rng = np.random.default_rng(seed)
+        lengths, unit = directions(rows)
+        distances = self.lags.distances(unit)
+        variogram = self.lags.fit(distances)
+        self.residual = np.where(self.lags.exists, distances - variogram, 0)
+        self._root = _root(1 - 0.5 * self.lags.matrix(variogram))
+        self.kernel = self._root @ self._root.T
+        spectrum = np.square(np.linalg.norm(self._root, axis=0))
+        self.effective = float(spectrum.sum() ** 2 / np.square(spectrum).sum())
+        energy = float(np.square(self.residual).sum())
+        self.columns = np.mean([48 * np.square(self._made(48)[0]).sum() for _ in range(FITS)]) / energy
+        self._check(unit, variogram, energy)
+        self.size = float(np.std(distances[self.lags.exists]) * np.sqrt(self.lags.exists.sum()))
+        self.profiles, self.wave = _profiles(lengths, unit), _wave(lengths)
+
+    def _made(self, columns: int) -> tuple[Rows, Rows]:
+        """Return the residual and the variogram of a made table with the kernel of this one."""
+        rows = self._root @ self.rng.standard_normal((self._root.shape[1], columns))
+        distances = self.lags.distances(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        variogram = self.lags.fit(distances)
+        return np.where(self.lags.exists, distances - variogram, 0), variogram
+
+    def _check(self, unit: Rows, variogram: Rows, energy: float) -> None:
+        columns = int(np.clip(round(self.columns), 2, 256))
+        energies, parts = [], []
+        for _ in range(CHECKS):
+            residual, fitted = self._made(columns)
+            energies.append(columns * np.square(residual).sum())
+            parts.append(self._parts(residual, fitted))
+        self.columns = float(np.mean(energies) / energy)
+        self.freedom = float(2 * np.mean(energies) ** 2 / np.var(energies, ddof=1))
+        made, found = np.array(parts), self._parts(self.residual, variogram)
+        spread = np.sqrt(np.log(made).var(axis=0, ddof=1).mean(axis=1, keepdims=True))
+        beyond = (np.log(found) - np.log(made).mean(axis=0)) / spread
+        band, part = np.unravel_index(np.argmax(beyond), beyond.shape)
+        self.misfit, self.where = float(beyond[band, part]), (int(part), 2 ** int(band))
+        expected = columns * made.mean(axis=(0, 2)) / _columns_of_steps(unit, len(made[0]))
+        self.excess = float((found.mean(axis=1) / expected).max())
+
+    def _parts(self, residual: Rows, variogram: Rows) -> Rows:
+        """Return the mean squared relative residual by lag, in powers of two, and part [lags, 8]."""
+        relative = np.square(residual / np.maximum(variogram, 1e-3 * variogram.max()))
+        count, found, lag = self.lags.count, [], 1
+        while 4 * lag <= count:
+            sums = relative[lag - 1 : 2 * lag - 1, : count - 2 * lag + 1].sum(axis=0)
+            found.append([part.mean() for part in np.array_split(sums, PARTS)])
+            lag *= 2
+        return np.maximum(found, 1e-30)
+
+    def draw(self, other: Residuals, *, draws: int) -> Rows:
+        """Return Σ over pairs of this table's residual × the ``other``'s [draws], with this one made anew.
+
+        To first order in the deviation from its kernel, the sum is a quadratic form of a made table: a mixture of χ²,
+        drawn without making the table.
+        """
+        form = -self.lags.matrix(other.residual)
+        np.fill_diagonal(form, -(form * self.kernel).sum(axis=1))  # as lengths are scaled to 1
+        weights = np.linalg.eigvalsh(self._root.T @ form @ self._root)
+        columns = max(1.0, self.columns)
+        return np.asarray(2 / columns * self.rng.standard_gamma(columns / 2, (draws, len(weights))) @ weights)
+
+
+def _root(kernel: Rows) -> Rows:
+    """Return R [n, m] with R Rᵀ the nearest covariance of unit variances."""
+    values, vectors = np.linalg.eigh(kernel)
+    kept = values > 1e-9 * values[-1]
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    return np.asarray(root / np.linalg.norm(root, axis=1, keepdims=True))
+
+
+def _profiles(lengths: Rows, unit: Rows) -> Rows:
+    lag = max(1, len(unit) // 64)
+    steps = np.square(unit[lag:] - unit[:-lag]).sum(axis=1)
+    return np.array([[part.mean() for part in np.array_split(values, PARTS)] for values in (lengths, steps)])
+
+
+def _wave(lengths: Rows) -> float:
+    means = np.log([max(part.mean(), 1e-300) for part in np.array_split(lengths, 2 * PARTS)])
+    places = np.linspace(-1, 1, len(means))
+    return float(np.exp(np.ptp(means - np.polyval(np.polyfit(places, means, DEGREE), places))))
+
+
+def _columns_of_steps(unit: Rows, lags: int) -> Rows:
+    """Return the effective number of columns of the steps over 1, 2, 4, … rows: 1 / mean squared cosine of far ones."""
+    found = []
+    for lag in 2 ** np.arange(lags):
+        steps = unit[lag:] - unit[:-lag]
+        steps /= np.maximum(np.linalg.norm(steps, axis=1, keepdims=True), 1e-300)
+        far = len(unit) // 4
+        squares = np.square(steps @ steps.T)
+        found.append(1 / max(float(np.triu(squares, far).sum() / np.triu(np.ones_like(squares), far).sum()), 1e-9))
+    return np.array(found)
+
+
+def compare(left: Residuals, right: Residuals, *, draws: int) -> tuple[float, Rows]:
+    """Return the product of the residuals of two tables, and what it is with one of them made anew [draws].
+
+    Either table can be made anew; the one of more large draws counts, so the test holds if one of the two variograms
+    does.
+    """
+    observed = float(np.vdot(left.residual, right.residual))
+    drawn = left.draw(right, draws=draws), right.draw(left, draws=draws)
+    return observed, max(drawn, key=lambda values: ((values >= observed).sum(), values.std()))
+
+
+def why_untestable(left: Residuals, right: Residuals) -> str:
+    """Return why two tables have no chance level; "" if they have one."""
+    for table in (left, right):
+        if table.effective < FEWEST_ROWS:
+            return (
+                f"the smoother table amounts to {table.effective:.1f} independent rows of {table.lags.count:,}, and a "
+                f"test needs at least {FEWEST_ROWS:.0f}"
+            )
+        if table.freedom < FEWEST_RESIDUALS:
+            return (
+                f"beside what smoothness fixes, the smoother table has {table.freedom:.0f} independent residuals, and "
+                f"a test needs at least {FEWEST_RESIDUALS:.0f}"
+            )
+        if table.misfit > MOST_MISFIT:
+            part, lag = table.where
+            return (
+                f"smoothness changes abruptly along a table: at steps of {lag:,} compared rows, part {part + 1} of "
+                f"{PARTS} lies {table.misfit:.1f} standard deviations off a local variogram, and a test allows "
+                f"{MOST_MISFIT:.0f}"
+            )
+        if table.wave > MOST_WAVE:
+            return (
+                f"the distance from the middle varies {table.wave:.1f}-fold along a table beside its slow trend, and a "
+                f"test allows {MOST_WAVE:.1f}-fold"
+            )
+        if table.excess > MOST_EXCESS:
+            return (
+                f"smoothness changes along a table in more places than a local variogram follows: squared steps vary "
+                f"{table.excess:.1f} times as much as their directions explain, and a test allows {MOST_EXCESS:.0f} "
+                "times"
+            )
+    return ""
+
+
+def profile_note(left: Residuals, right: Residuals) -> str:
+    """Say how the distance from the middle and the squared step vary along both tables, and how alike they do so."""
+    said, alike = [], False
+    for name, *both in zip(("distance from the middle", "squared step"), left.profiles, right.profiles, strict=True):
+        folds = [float(values.max() / max(values.min(), 1e-300)) for values in both]
+        logs = [np.log(np.maximum(values, 1e-300)) for values in both]
+        spread = [float(values.std()) for values in logs]
+        related = float(np.corrcoef(*logs)[0, 1]) if min(spread) > 0 else 0.0
+        alike |= related >= ALIKE and min(folds) >= VARIES
+        said.append(f"{name} {folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {related:.2f})")
+    return f"{'alike in profile: ' if alike else ''}along the tables, in {PARTS} parts, varies {', '.join(said)}"
