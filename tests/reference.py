@@ -74,6 +74,7 @@ CHAPTERS = {
         "checks.catalogue",
         "checks.report_formats",
         "checks.rope_report",
+        "checks.rope_engines",
         "models.positions.rotary_parts",
         "analysis.positions.base_bound",
     ),

@@ -343,8 +343,8 @@ LESSONS: tuple[Lesson, ...] = (
     Lesson(
         title="Why words are multiplied by √d",
         statement=(
-            "A row of the sinusoid has a norm of √(d/2). Stored token vectors are often shorter. So Vaswani et al. "
-            "multiply them by √d, the square root of the width, before they add positions."
+            "A row of the sinusoid has a norm of √(d/2). Stored token vectors are often shorter. Vaswani et al. "
+            "multiply them by √d, the square root of the width, before they add positions; they give no reason."
         ),
         question=(
             "The sinusoid is added to the demo BERT’s token vectors as they are stored. How often is the word nearest "
@@ -421,8 +421,8 @@ LESSONS: tuple[Lesson, ...] = (
         statement=(
             "An absolute position is a vector that is added to the word, so queries, keys and values all contain it. A "
             "relative position (Transformer-XL, T5, ALiBi) adds to the attention logit of two words; a rotary one "
-            "rotates their query and key. Both depend only on where one word stands relative to the other, in T5 and "
-            "DeBERTa on the direction as well."
+            "rotates their query and key. Where words stand enters only as the place of one relative to the other; in "
+            "Transformer-XL and DeBERTa what it adds also depends on the words themselves."
         ),
         question=(
             "In the demo BERT, whose positions are absolute, every position is compared with the one 8 before it. By "
@@ -434,7 +434,7 @@ LESSONS: tuple[Lesson, ...] = (
         reveal="{name}: it varies by at most {value:.2f}",
         why=(
             "Rotary positions and ALiBi give all pairs at one distance the same value. They leave the values alone, "
-            "which are what attention passes on: words stay free of positions."
+            "which are what attention passes on: in the first layer, words stay free of positions."
         ),
         exercise="Find the plot of logits by distance. Which of them falls with distance, and which rises again?",
         models=("sample:bert", "rotary:256x64", "alibi:256x12"),

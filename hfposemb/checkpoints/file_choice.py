@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 from ..errors import CheckpointError
-from .folder_layouts import EXPORTS, PIPELINE, advice
+from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
 from .limits import DEFAULT_LIMITS
 from .strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
 
@@ -46,6 +46,9 @@ TRANSFORMER = "0_Transformer"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_PART = r"consolidated\.\d\d\.pth"
+"""Name of a part of one of Meta's Llama checkpoints; see ``pickles.joined_parts``."""
+
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
@@ -128,7 +131,8 @@ def choose_format(names: Sequence[str], *, name: str) -> str | None:
     if len(found) > 1:
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         listed = ", ".join(map(shortened, found[:_MOST_SHOWN]))
-        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {name}/{found[0]}")
+        one = source_inside(name, found[0], hub=True) if "/" in name else f"{name}/{found[0]}"
+        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {one}")
     return found[0] if found else None
 
 
@@ -155,6 +159,8 @@ def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
         if wanted in names:
             return wanted
     stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
+    if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
+        return min(stored)  # its reader joins the parts
     if len(stored) > 1:
         raise fault(name, f"holds several pickled checkpoints, {shortened(', '.join(stored))}; name one file")
     return stored[0] if stored else None
@@ -187,7 +193,7 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
     if known := advice(names, name=path or name, endings=(".safetensors", *PICKLES), hub=hub):
         return fault(name, known)
     if inside := models(names):
-        shown = f"{path or name}/{inside[0]}"
+        shown = source_inside(path or name, inside[0], hub=hub)
         return fault(
             name, f"has its models in other folders, {shortened(', '.join(inside))}; name one, such as {shown}"
         )

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ..errors import SourceError
+from ..tables.source_parser import parse_source
+from ..tables.sources import LOCAL_PREFIXES
+
 PIPELINE = "model_index.json"
 """File that diffusers writes next to the folders of a pipeline's models."""
 
@@ -101,11 +105,33 @@ def _folders(names: Iterable[str], endings: tuple[str, ...]) -> list[str]:
     return sorted(found, key=lambda folder: [(len(part), part) for part in re.split(r"(\d+)", folder)])
 
 
-def _open(inside: str, *, name: str, hub: bool) -> str:
+def source_inside(name: str, inside: str, *, hub: bool) -> str:
+    """Return the source that a folder or file inside of another source is.
+
+    Args:
+        name: Path of a folder on this machine, or name of a repository on the Hub or of a folder in it.
+        inside: Path below it.
+        hub: Whether it is on the Hub.
+
+    >>> from hfposemb.checkpoints.folder_layouts import source_inside
+    >>> source_inside("owner/name@v1.0", "checkpoint-500", hub=True)
+    'owner/name/checkpoint-500@v1.0'
+    >>> source_inside("runs/mine", "checkpoint-500", hub=False)
+    './runs/mine/checkpoint-500'
+    """
     if not hub:
-        return f"open {name.rstrip('/')}/{inside}"
-    repo, _, revision = name.partition("@")
-    folder = inside.rpartition("/")[0] if inside.endswith((".pt", ".ckpt")) else inside
-    at = f" --revision {revision}" if revision else ""
-    local = f"./{repo.rpartition('/')[2]}"
-    return f"run 'hf download {repo}{at} --include \"{folder}/*\" --local-dir {local}' and open {local}/{inside}"
+        return f"{'' if name.startswith(LOCAL_PREFIXES) else './'}{name.rstrip('/')}/{inside}"
+    whole, at, revision = name.partition("@")
+    return f"{whole.rstrip('/')}/{inside}{at}{revision}"
+
+
+def _open(inside: str, *, name: str, hub: bool) -> str:
+    found = source_inside(name, inside, hub=hub)
+    try:
+        parse_source(found)
+    except SourceError:
+        repo, _, revision = name.partition("@")
+        at = f" --revision {revision}" if revision else ""
+        local = f"./{repo.rpartition('/')[2]}"
+        return f"run 'hf download {repo}{at} --include \"{inside}/*\" --local-dir {local}' and open {local}/{inside}"
+    return f"open {found}"

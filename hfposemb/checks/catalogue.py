@@ -47,6 +47,13 @@ _FILES: Mapping[str, Rule] = {
         "model.save_pretrained(folder)  # writes shards and index anew",
         f"{WEIGHTS}.index.json",
     ),
+    "table-missing": Rule(
+        "wrong",
+        "a table of tokens, positions or token types that every model of the type has is not stored",
+        "The table starts from random values, so the model writes noise.",
+        "model.save_pretrained(folder)  # with all of its weights",
+        WEIGHTS,
+    ),
     "layers-missing": Rule(
         "wrong",
         "fewer layers are stored than the configuration states",
@@ -204,6 +211,13 @@ _ROWS: Mapping[str, Rule] = {
         "model.get_input_embeddings().weight.data[{row}] = model.get_input_embeddings().weight.data.mean(0)",
         WEIGHTS,
     ),
+    "rows-zero": Rule(
+        "suspicious",
+        "rows of an output head, of token types or of another part's table are zero",
+        "A token whose row of the head is zero has the same logit after every text; other zero rows add nothing.",
+        "train the rows, or copy them from the model that this one was made from",
+        WEIGHTS,
+    ),
     "padding-row-zero": Rule(
         "note",
         "the padding row is zero",
@@ -349,6 +363,12 @@ _POSITIONS: Mapping[str, Rule] = {
         "the base of rotary positions fails the bound of Men et al. (2024) for the stated length",
         "Where the sum is negative, distant similar words score lower than random ones, so far retrieval suffers.",
         "hfposemb rope {source}  # shows the bound for each length",
+    ),
+    "rope-engines-differ": Rule(
+        "note",
+        "inference engines are known to read the rotary parameters differently in their present versions",
+        "The model answers differently from engine to engine, and training in one does not fit serving in another.",
+        "hfposemb rope {source} --engines  # shows numbers, dates and threads",
     ),
 }
 RULES: Mapping[str, Rule] = {**_FILES, **_VOCABULARY, **_ROWS, **_HEAD, **_POSITIONS}

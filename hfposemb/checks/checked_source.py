@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.file_choice import is_index, locate
@@ -32,6 +32,8 @@ from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
 from ..text import display
+
+T = TypeVar("T")
 
 SMALL_FILES = ("tokenizer_config.json", "generation_config.json", "special_tokens_map.json", "added_tokens.json")
 """Small files beside the weights and the configuration; from the Hub only the first is read unless all is."""
@@ -104,12 +106,16 @@ class CheckedSource:
 
     def table(self, role: str) -> EmbeddingTable | None:
         """Return a stored table by role, ``None`` if there is none that can be read."""
-        try:
-            found: EmbeddingTable | None = self.embeddings.tables.get(role)
-        except HfposembError as error:
-            self.skipped(f"{role}: {error}")
-            return None
+        found = self.readable(role, lambda: self.embeddings.tables.get(role))
         return found if found is not None and found.provenance.tensor in self.names else None
+
+    def readable(self, what: str, read: Callable[[], T]) -> T | None:
+        """Return what ``read`` returns; if it fails, record why and return ``None``."""
+        try:
+            return read()
+        except HfposembError as error:
+            self.skipped(f"{what}: {error}")
+            return None
 
     def skipped(self, reason: str) -> None:
         """Record what was not examined and why, once."""

@@ -24,7 +24,7 @@ from ..tables.table import EmbeddingTable
 from .catalogue import finding
 from .checked_source import CheckedSource
 from .findings import Finding, Severity
-from .table_rows import LOCAL
+from .table_rows import LOCAL, SEPARATE
 
 _ANY_HEAD = re.compile(
     r"head|embed_out|output|logit|proj_out|final_proj|predictions|generator|classifier|decoder\.weight"
@@ -68,7 +68,7 @@ class HeadFacts:
 def head_facts(source: CheckedSource) -> HeadFacts:
     """Return what is stored of the output head of a source, and what its configuration says."""
     key, tie = _main(source)
-    tensor = tie.tensor if tie.tensor in source.names and tie.how in ("configuration", "own tensor") else None
+    tensor = tie.tensor if tie.tensor in source.names and tie.how in SEPARATE else None
     stated = stated_tie(source.config, tensor=tensor or "", decoder=key == "decoder.head")
     tied = stated
     if tied is None and is_known(source.config):

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from ..analysis.positions.base_bound import base_bound, lowest_sum
 from ..errors import InputError, MissingTableError
+from ..models.architectures.type_defaults import completed
 from ..models.positions.rope import rotary_encodings
 from ..models.positions.rotary_parts import PartFrequencies, part_frequencies
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
-from ..tables.rotary import LongFactors, Rotary, Wavelengths
+from ..tables.rotary import LongFactors, PairAxes, Rotary, Wavelengths
 from ..tables.tabular import Columns, Tabular
 from ..text import display
 
@@ -102,6 +103,8 @@ class RopeReport(Tabular):
         absent: Scalings that cannot be compared, with the reason.
         base: The base against its bound; ``None`` if there is no base.
         parts: Frequencies of all parts whose configuration states rotary positions, images and sound included.
+        attention_rule: What gives ``attention_scaling``: the formula with its numbers, "" for a type without one.
+        axes: Which of several positions turns each pair; ``None`` if all turn with one.
     """
 
     source: str
@@ -119,6 +122,8 @@ class RopeReport(Tabular):
     absent: Mapping[str, str]
     base: BaseCheck | None
     parts: tuple[PartFrequencies, ...] = ()
+    attention_rule: str = ""
+    axes: PairAxes | None = None
 
     @property
     def never_turned(self) -> int:
@@ -137,6 +142,8 @@ class RopeReport(Tabular):
             "trained_length": self.trained_length,
             "length": self.length,
             "attention_scaling": self.attention_scaling,
+            "attention_rule": self.attention_rule,
+            "axes": None if self.axes is None else {**asdict(self.axes), "pairs": self.axes.pairs},
             "never_turned": self.never_turned,
             "wavelengths": {
                 "before": _finite(self.wavelengths.before),
@@ -194,7 +201,7 @@ def rope_report(
     """
     if not 1 <= factor <= 1e6:
         raise InputError(f"factor must be from 1 to 1,000,000; got {factor:g}")
-    name, one = _chosen(embeddings, part)
+    name, one = chosen_part(embeddings, part)
     trained, plain = one.trained_length or one.length, _plain(one)
     theta = _base_of(plain)
     makers = _scalings(one, theta, trained, factor)
@@ -225,11 +232,19 @@ def rope_report(
         tuple(effects),
         absent,
         base,
-        part_frequencies(embeddings.config),
+        part_frequencies(completed(embeddings.config)),
+        one.attention_rule,
+        one.axes,
     )
 
 
-def _chosen(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
+def chosen_part(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
+    """Return the name and the encoding of a part, the first one with rotary positions if none is named.
+
+    Raises:
+        InputError: If there is no such part.
+        MissingTableError: If its positions are not rotary, or of an unknown type.
+    """
     if part is not None and part not in embeddings.positions:
         known = ", ".join(embeddings.positions) or "none"
         raise InputError(f"{embeddings.name} has no part {part!r} with positions; its parts: {known}")
@@ -332,6 +347,10 @@ def _lines(report: RopeReport) -> Iterator[str]:
     theta = "no single base" if report.theta is None else f"base {report.theta:,.0f}"
     yield f"{report.source} {report.part}: rotary, {report.pairs} pairs, {theta}, {report.scaling or 'not scaled'}"
     yield f"  trained on {report.trained_length:,} positions, longest stated input {report.length:,}"
+    if report.attention_rule:
+        yield f"  cosines and sines times the attention factor {report.attention_scaling:.6g}: {report.attention_rule}"
+    if report.axes is not None:
+        yield f"  mrope_section {list(report.axes.sections)}, {report.axes}"
     before = report.wavelengths.before
     finite = before[np.isfinite(before)]
     share = percent(report.never_turned / report.pairs)

@@ -16,9 +16,10 @@ from .checked_source import CheckedSource, open_source
 from .findings import SEVERITIES, Finding
 from .output_head import check_head
 from .position_tables import check_positions
+from .rope_engines import check_engines
 from .rotary_settings import check_rope
 from .stored_files import check_files, check_index
-from .table_rows import check_rows
+from .table_rows import check_further_rows, check_rows
 from .token_ids import check_ids
 from .tokenizer_files import read_tokens
 
@@ -91,8 +92,10 @@ def _all(source: CheckedSource) -> Iterator[Finding]:
     yield from check_ids(source, tokens)
     yield from check_head(source)
     yield from check_rows(source, tokens)
+    yield from check_further_rows(source, tokens)
     yield from check_positions(source, tokens)
     yield from check_rope(source)
+    yield from check_engines(source)
 
 
 def _checked(source: CheckedSource) -> tuple[str, ...]:

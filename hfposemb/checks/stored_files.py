@@ -11,9 +11,10 @@ from ..checkpoints.file_choice import weight_map
 from ..checkpoints.limits import DEFAULT_LIMITS
 from ..checkpoints.safetensors.checkpoint import PLAIN, Checkpoint
 from ..checkpoints.strict_json import read_json
-from ..models.architectures.config_values import in_gguf, name_of, whole_number
+from ..models.architectures.config_values import class_of, in_gguf, name_of, whole_number
+from ..models.architectures.needed_tables import needed_tables
 from .catalogue import finding
-from .checked_source import CheckedSource, index_of
+from .checked_source import CheckedSource, configurations, index_of
 from .findings import Finding
 
 _WRAPPERS = ("_orig_mod.", "module.", "_forward_module.", "_fsdp_wrapped_module.")
@@ -22,6 +23,12 @@ _LAYER = re.compile(r"^(.*?)(layers|layer|h|blocks|block)\.(\d+)\.")
 LAYER_FIELDS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", "num_hash_layers")
 _TORCH = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+NAMED_BY_TRANSFORMERS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+"""Ends of files whose tensors are named as in transformers."""
+
+_WITHOUT = re.compile(r"position|pos_emb|type_vocab_size|token_type")
+"""Fields that, if false or 0, leave a table out."""
+
 LAYERED_TYPES = frozenset(
     (
         *("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text"),
@@ -63,10 +70,27 @@ def check_index(path: Path) -> Iterator[Finding]:
 
 def check_files(source: CheckedSource) -> Iterator[Finding]:
     """Yield findings about layers, names, dtypes and the width of the token table."""
+    yield from _tables(source)
     yield from _layers(source)
     yield from _names(source)
     yield from _dtypes(source)
     yield from _width(source)
+
+
+def _tables(source: CheckedSource) -> Iterator[Finding]:
+    """Yield a finding for each table that every model of this type has, and that is not stored."""
+    files = {info.file for info in source.infos.values()}
+    needed = needed_tables(source.config)
+    if not needed or not files or not all(file.endswith(NAMED_BY_TRANSFORMERS) for file in files):
+        return
+    fields = (item for part in configurations(source.config) for item in part.items())
+    if any(_WITHOUT.search(name) and value in (False, 0) for name, value in fields):
+        needed &= {"token"}
+    kind = class_of(source.config) or source.model_type
+    for role in sorted(needed.difference(source.embeddings.tables, source.embeddings.positions)):
+        what = role.replace("_", " ").replace(".", " ")
+        said = f"none of the {len(source.names):,} tensors is the {what} table, which {kind} has"
+        yield finding("table-missing", said, role=role, tensors=len(source.names))
 
 
 def _layers(source: CheckedSource) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Findings about the rows of the token table: not finite, zero, equal, reserved but in use."""
+"""Findings about the rows of tables: not finite, zero; of the token table also equal, reserved but in use."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import HfposembError
+from ..models.architectures.config_values import vocabularies
 from ..tables.table import EmbeddingTable
 from ..text import display
 from .catalogue import finding
@@ -29,6 +31,9 @@ TINY = 1e-3
 """Rows whose norm is below this share of the median look untrained."""
 
 _BLOCK = 4_000_000
+
+SEPARATE = ("configuration", "own tensor")
+"""How a head stands to the token table, if it is a tensor of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +130,55 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     yield from _in_use(facts, used, tokens, padding, where)
     yield from _zero(facts, set(used), tokens, padding, where)
     yield from _equal(facts, set(used), tokens, source.name, where)
+
+
+def check_further_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
+    """Yield findings about output heads, token types, relative positions, and the tables of other parts."""
+    first = ("token", "position") if vocabularies(source.config) else ("token",)
+    tables = [table for role in source.embeddings.tables if role not in first and (table := source.table(role))]
+    own = {role: tie.tensor for role, tie in source.embeddings.ties.items() if tie.tensor in source.names}
+    own = {role: name for role, name in own.items() if source.embeddings.ties[role].how in SEPARATE}
+    if source.remote and not source.full:
+        for name in (*(table.provenance.tensor for table in tables), *own.values()):
+            source.skipped(f"rows of {name}; --full reads them")
+        return
+    for table in tables:
+        yield from _further(source, table, None)
+    for role in source.embeddings.heads:
+        head = source.readable(f"the output head {role}", partial(source.embeddings.heads.__getitem__, role))
+        if head is not None:
+            yield from _further(source, head, tokens) if role in own else ()
+            yield from _numbers(head.bias, str(head.bias_tensor), head.provenance.file)
+    for part in source.embeddings.positions:
+        found = source.readable(part, partial(source.embeddings.positions.__getitem__, part))
+        for numbers in (getattr(found, "bias", None), getattr(found, "rows", None)):
+            if found is not None and isinstance(numbers, np.ndarray):
+                yield from _numbers(numbers, f"the {found.kind} of {part}", None)
+
+
+def _further(source: CheckedSource, table: EmbeddingTable, tokens: Tokens | None) -> Iterator[Finding]:
+    """Yield findings about rows that are not finite or zero; rows of a head beyond its ``tokens`` only pad it."""
+    tensor, file = table.provenance.tensor, table.provenance.file
+    facts = source.readable(f"rows of {tensor}", lambda: facts_of(table, chosen_spans(source, table, [])))
+    if facts is None:
+        return
+    yield from _not_finite(facts, str(file or ""), str(tensor))
+    zero = facts.rows[facts.finite & (facts.norms == 0)].tolist()
+    if tokens is not None and tokens.vocabulary is not None:
+        zero = [row for row in zero if row in tokens.by_id]
+    if 0 < len(zero) < len(facts.rows):
+        said = f"{len(zero):,} of {len(facts.rows):,} rows of {tensor} are zero; the first is row {zero[0]:,}"
+        yield finding("rows-zero", said, file=file, rows=len(zero), row=zero[0])
+
+
+def _numbers(values: NDArray[Any] | None, name: str, file: str | None) -> Iterator[Finding]:
+    """Yield a finding for an array with numbers that are not finite."""
+    wrong = 0 if values is None else int((~np.isfinite(values)).sum())
+    if wrong:
+        assert values is not None
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        said = f"{wrong:,} numbers of {name} are NaN or infinite; the first is in row {row:,}"
+        yield finding("not-finite", said, file=file, rows=wrong, row=row)
 
 
 def _not_finite(facts: RowFacts, file: str, tensor: str) -> Iterator[Finding]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..checkpoints.tokenizers.chat_templates import chat_template
-from ..checkpoints.tokenizers.vocabulary import Vocabulary, has_vocabulary, read_vocabulary
+from ..checkpoints.tokenizers.vocabulary import Vocabulary
+from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary
 from ..errors import SourceError
 from ..models.architectures.config_values import whole_number
 from .catalogue import finding
@@ -115,7 +116,7 @@ def _vocabulary(source: CheckedSource) -> tuple[Vocabulary | None, list[Finding]
         return None, []
     folder = source.folder()
     if folder is None or not has_vocabulary(folder):
-        source.skipped("there is no tokenizer.json, vocab.txt or vocab.json, so ids are checked by special tokens only")
+        source.skipped("no file states the vocabulary, so ids are checked by special tokens only")
         return None, []
     try:
         return read_vocabulary(folder), []

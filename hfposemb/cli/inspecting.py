@@ -402,8 +402,15 @@ def run_check(given: argparse.Namespace) -> int:
 
 
 def run_rope(given: argparse.Namespace) -> None:
-    """Print the report of a source's rotary positions."""
+    """Print the report of a source's rotary positions, or with ``--engines`` what inference engines make of them."""
+    opened = opened_source(given)
+    if given.engines:
+        from ..checks.rope_engines import rope_engines
+
+        engines = rope_engines(opened, part=given.part)
+        print_result(engines, engines.to_dict(), given)
+        return
     from ..checks.rope_report import rope_report
 
-    found = rope_report(opened_source(given), part=given.part, factor=given.factor)
+    found = rope_report(opened, part=given.part, factor=given.factor)
     print_result(found, found.to_dict(), given)

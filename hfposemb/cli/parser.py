@@ -334,6 +334,11 @@ def _check_commands(commands: Commands) -> None:
     command.add_argument(
         "--factor", type=float, default=8.0, metavar="N", help="factor of the scalings compared (default: 8)"
     )
+    command.add_argument(
+        "--engines",
+        action="store_true",
+        help="show them as transformers, vLLM, SGLang, llama.cpp and mlx-lm compute them, with dates and threads",
+    )
 
     command = _command(
         commands,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ..checkpoints.hub.repository import TOKENIZER_FILES
+from ..checkpoints.tokenizers.vocabulary_files import needed_files
 from ..errors import HubError, InputError, MissingFileError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource
@@ -54,7 +54,6 @@ SDK = "gradio"
 _ENTRY = "app/space.py"
 _PICTURE = "app/static/preview.png"
 _OURS = ("app/*", "hfposemb/*", SOURCES)
-_SMALL = ("config.json", *TOKENIZER_FILES)
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def _preset(source: HubSource) -> Preset:
     if info.gated:
         raise HubError(f"{info.id} is gated, and a Space reads without a token; choose a public model")
     names = {one.rfilename for one in info.siblings or ()}
-    files = tuple(name for name in _SMALL if name in names)
+    files = tuple(name for name in dict.fromkeys(("config.json", *needed_files(names))) if name in names)
     return Preset(info.id, files, None if source.revision is None else info.sha)
 
 

@@ -2,8 +2,8 @@
 
 Both tables are centred over the shared words and scaled to the same size, and one is rotated onto the other
 (Procrustes). The distance of a word from itself is then taken relative to its lengths, √(‖x − y‖² / (‖x‖² + ‖y‖²)): 0
-if it did not move, 1 if its two vectors have nothing in common. An absolute distance would only find the longest
-vectors.
+if it did not move, 1 if its two vectors have nothing in common, √2 if they are opposite. An absolute distance would
+only find the longest vectors.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ..checkpoints.access import Access
 from ..checkpoints.adapters.adapted import Adapted
 from ..checkpoints.adapters.changes import changes_of
 from ..checkpoints.adapters.peft import adapter_of, may_be_adapter
-from ..checkpoints.tokenizers.vocabulary import has_vocabulary
+from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
 from ..errors import CheckpointError, InputError, SourceError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource, Source
@@ -86,6 +86,7 @@ def apply_adapter(adapter: Opened, base: Opened) -> Opened:
         folder=adapter.folder if own else base.folder,
         settings=adapter.settings if own else base.settings,
         notes=notes,
+        without_tokens=adapter.without_tokens if own else base.without_tokens,
         commit=adapter.commit,
     )
 

@@ -23,15 +23,17 @@ from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
 from . import row_checks
+from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
 from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 from .architectures.tied_types import is_tied
+from .architectures.type_defaults import type_of_class
 from .named_tables import TENSOR, named_tables, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, labels_of, marks_of, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
-from .positions.position_mechanisms import absolute, keys, mechanisms
+from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
 
 if TYPE_CHECKING:
     import torch
@@ -132,7 +134,8 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}")
+    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
@@ -245,6 +248,11 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     opened = with_exported_labels(with_native_config(opened))
+    if opened.config.get("model_type") is None and (inferred := type_of_class(opened.config)):
+        opened = replace(opened, config={**opened.config, "model_type": inferred})
+        opened.notes.append(
+            f"config.json states no model type; its class {class_of(opened.config)} is one of {inferred}"
+        )
     config = opened.config
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
@@ -308,8 +316,8 @@ class _Given:
         names = names_of(self.tokenizer)
         # The caller's tokenizer is trusted and may run in this process.
         if isinstance(names, SavedTokenizer):
-            return replace(opened, ours=True, folder=names, labels=None)
-        return replace(opened, ours=True, labels=names)
+            return replace(opened, ours=True, folder=names, labels=None, without_tokens=not_missing)
+        return replace(opened, ours=True, labels=names, without_tokens=not_missing)
 
 
 def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
@@ -474,11 +482,11 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
         makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
-    stored = _planes(opened, _parts(opened, "position", found["position"]))
+    main = tower_of(found["token"][0].tensor) if found["token"] else ""
+    stored = _planes(opened, _parts(opened, "position", read_tables(opened, main, found["position"])))
     split = [_split(part) for part in stored]
     # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
     turns = opened.family().kind == "rotary"
-    main = tower_of(found["token"][0].tensor) if found["token"] else ""
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
     names = keys([*split, *((one.tower, one.axis) for one in placed)])
     tables = LazyMapping(makers)
@@ -528,7 +536,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
 def _note_storage(opened: Opened, part: str, tensor: str) -> None:
     """Add notes about the rows of a token table, and about how they are stored if they are decoded."""
     if part == "":
-        opened.notes.extend(row_checks.of_tokens(opened, tensor))
+        opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
 

@@ -12,7 +12,7 @@ from ..checkpoints.strict_json import fault, shortened
 from ..tables.table import Labels
 from ..text import display
 from .architectures.config_values import real_number, whole_number
-from .opened_model import Opened
+from .opened_model import Opened, not_missing
 
 Fields = dict[str, Any]
 
@@ -40,9 +40,14 @@ def with_native_config(opened: Opened) -> Opened:
 
 def with_exported_labels(opened: Opened) -> Opened:
     """Return a table that this package exported as safetensors with its labels; any other source as it is."""
-    if opened.tensors.names() != (EXPORTED,) or "labels" not in (stated := opened.tensors.metadata()):
+    if opened.tensors.names() != (EXPORTED,) or "labels" not in (said := opened.tensors.metadata()):
         return opened
-    return replace(opened, named={"token": EXPORTED, **opened.named}, labels=partial(_exported, stated["labels"]))
+    return replace(
+        opened,
+        named={"token": EXPORTED, **opened.named},
+        labels=partial(_exported, said["labels"]),
+        without_tokens=not_missing,
+    )
 
 
 def _exported(text: str, rows: int) -> Labels | None:

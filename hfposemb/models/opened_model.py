@@ -21,6 +21,7 @@ from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
 from .architectures.config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
 from .architectures.families import DEFAULT, Family, family_of
+from .architectures.type_defaults import completed
 
 if TYPE_CHECKING:
     from ..tables.token_marks import TokenMarks
@@ -77,6 +78,11 @@ def itself(value: T) -> T:
 
 def _none() -> None:
     return None
+
+
+def not_missing() -> bool:
+    """Return false: somebody states the tokens, or nobody knows whether."""
+    return False
 
 
 def always(name: str) -> bool:
@@ -145,6 +151,9 @@ class Opened:
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
 
+    without_tokens: Callable[[], bool] = not_missing
+    """Returns whether no file states the tokens, as far as is known without a request."""
+
     at_hand: Callable[[str], bool] = always
     """Returns whether the dtype and shape of a tensor are known without a request."""
 
@@ -156,10 +165,15 @@ class Opened:
         return {**self.__dict__, "tensors": tensors}
 
     def part(self, tower: str) -> Mapping[str, Any]:
-        """Return the configuration of a part of the model; of the text, or of the whole, for ""."""
+        """Return the configuration of a part of the model with its defaults; of the text, or of the whole, for ""."""
         if tower not in self._parts:
-            self._parts[tower] = part_config(self.config, tower)
+            self._parts[tower] = part_config(self.whole, tower)
         return self._parts[tower]
+
+    @lazy_attribute
+    def whole(self) -> Mapping[str, Any]:
+        """Configuration with the defaults of the model type for what it leaves out."""
+        return completed(self.config)
 
     @lazy_attribute
     def vocabularies(self) -> frozenset[int]:
@@ -322,13 +336,15 @@ def padded_rows(rows: int, tokens: int) -> bool:
 
 def labels_of(opened: Opened, rows: int) -> Labels:
     """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
-    from ..checkpoints.tokenizers.vocabulary import read_labels
+    from ..checkpoints.tokenizers.vocabulary_files import read_labels
 
     if opened.labels is not None and (stated := opened.labels(rows)) is not None:
         return stated
     found = opened.folder()
     named = read_labels(found, rows=rows) if found else None
-    return _numbered(rows, whole_number(opened.part("text"), "vocab_size")) if named is None else named
+    if named is not None:
+        return named
+    return _numbered(rows, whole_number(opened.part("text"), "vocab_size"), unnamed(opened))
 
 
 def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
@@ -342,12 +358,19 @@ def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     return TokenMarks() if folder is None else read_marks(folder, table.labels, opened.settings, opened.text)
 
 
-def _numbered(rows: int, tokens: int | None) -> Labels:
+def unnamed(opened: Opened) -> str:
+    """Return why the rows of a token table have no names but their numbers, where no file or caller states them."""
+    if opened.folder is _none:
+        return "no tokenizer was given, so rows are numbered; tokenizer= names them"
+    return "no tokenizer file states the tokens (tokenizer.json, tokenizer.model, vocab.txt, …), so rows are numbered"
+
+
+def _numbered(rows: int, tokens: int | None, note: str) -> Labels:
     """Label rows by number, and those beyond the tokens as padding, as ``read_labels`` does."""
-    labels = row_labels(rows)
+    labels = row_labels(rows, note)
     if tokens is None or not padded_rows(rows, tokens):
         return labels
     texts = labels.texts[:tokens] + tuple(f"(padding {row})" for row in range(tokens, rows))
     classes = labels.classes.copy()
     classes[tokens:] = TOKEN_CLASSES.index("padding")
-    return Labels(texts, texts, classes)
+    return Labels(texts, texts, classes, note)

@@ -22,7 +22,7 @@ from ..checkpoints.tokenizers.chat_templates import local_text
 from ..errors import SourceError
 from ..tables.sources import HubSource, LocalSource, SampleSource
 from .architectures.families import likely_tables
-from .opened_model import Opened
+from .opened_model import Opened, not_missing
 
 if TYPE_CHECKING:
     from ..checkpoints.hub.repository import HubCheckpoint
@@ -80,17 +80,20 @@ def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opene
     checkpoint = open_tensors(path, limits, located=located)
     home = located.absolute().parent
     files = partial(small_file, home, limits)
+    labels = getattr(checkpoint, "labels", None)
     return Opened(
         decoded(checkpoint, limits),
         name,
         partial(tokenizer_folder, home),
         checkpoint.config() or files("config.json") or {},
+        [about] if (about := getattr(checkpoint, "about", "")) else [],
         ours=ours,
         adapter=partial(files, ADAPTER_CONFIG),
         settings=files,
         text=partial(local_text, home, limits.config_bytes),
-        labels=getattr(checkpoint, "labels", None),
+        labels=labels,
         marks=getattr(checkpoint, "marks", None),
+        without_tokens=partial(without_tokens, home) if labels is None else not_missing,
     )
 
 
@@ -110,12 +113,12 @@ def of_repository(found: HubCheckpoint) -> Opened:
     tensors = decoded(found, found.files.access.limits)
     opened = Opened(tensors, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
-    opened = replace(opened, labels=found.labels)
+    opened = replace(opened, labels=found.labels, without_tokens=found.without_tokens)
     if is_static(found.names()):
         opened = replace(opened, tensors=StaticEmbeddings(found))
     elif are_learned_tokens(found, found.file):
         learned = LearnedTokens(found)
-        opened = replace(opened, tensors=learned, labels=learned.labels)
+        opened = replace(opened, tensors=learned, labels=learned.labels, without_tokens=not_missing)
     return replace(opened, at_hand=partial(at_hand, opened.tensors), marks=found.marks)
 
 
@@ -131,9 +134,16 @@ def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
 
 def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
-    from ..checkpoints.tokenizers.vocabulary import has_vocabulary
+    from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
 
     inside = f"{home.name}/"
     folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))
     beside = [home.parent / folder for folder in folders]
     return next((folder for folder in beside if folder.is_dir() and has_vocabulary(folder)), home)
+
+
+def without_tokens(home: Path) -> bool:
+    """Return whether no file states the tokens of a checkpoint in the folder ``home``."""
+    from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
+
+    return not has_vocabulary(tokenizer_folder(home))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .architectures.config_values import name_of, whole_number
-from .opened_model import Opened, padded_rows
+from .opened_model import Opened, padded_rows, unnamed
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
 _TEXT = ("", "text", "encoder", "decoder")
@@ -18,13 +18,14 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     said = f"{name_of(opened.config)} states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
         return (f"{said}; all rows are used",)
-    # On the Hub, nothing is fetched to check whether labels identify the padding.
-    from ..checkpoints.tokenizers.vocabulary import has_vocabulary
-
-    folder = None if opened.commit is not None else opened.folder()
-    if opened.commit is not None or (folder is not None and has_vocabulary(folder)):
+    if not opened.without_tokens():
         return ()
     return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)
+
+
+def of_labels(opened: Opened) -> tuple[str, ...]:
+    """Return a note that rows of the token table have no names but their numbers, if that is known."""
+    return (unnamed(opened),) if opened.without_tokens() else ()
 
 
 def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tuple[str, ...]:

@@ -84,6 +84,7 @@ def _facts(encoding: PositionEncoding) -> dict[str, Any]:
                 "frequencies": len(encoding.inv_freq),
                 "layout": encoding.layout,
                 "scaling": round(encoding.attention_scaling, 6),
+                **_rotary_rules(encoding),
             }
         case Alibi():
             return {"heads": len(encoding.slopes)}
@@ -98,3 +99,13 @@ def _facts(encoding: PositionEncoding) -> dict[str, Any]:
         case NoPositions():
             return {"order": encoding.order}
     return {}
+
+
+def _rotary_rules(encoding: Rotary) -> dict[str, Any]:
+    """Return what gives the factor of cosines and sines, and which pairs turn with which axis, where stated."""
+    found: dict[str, Any] = {}
+    if encoding.attention_rule:
+        found |= {"attention factor": round(encoding.attention_scaling, 6), "by": encoding.attention_rule}
+    if encoding.axes is not None:
+        found["mrope_section"] = f"{list(encoding.axes.sections)} {encoding.axes}"
+    return found

@@ -16,8 +16,9 @@ from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
+from ..figures import style
 from ..figures.graph_objects import require_plotly
-from ..figures.style import listed
+from ..figures.quantisation_errors import quantisation_errors
 from ..files import check_place, complete_file
 from ..progress import Report, shown
 from . import html_tables
@@ -25,11 +26,14 @@ from .report_page import Page, names_of
 from .report_pairs import add_maps, add_moved_words, pair_measures
 from .report_positions import add_positions
 from .report_provenance import provenance
-from .report_quantisation import add_quantisation
 from .report_words import add_words
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings
+
+QUANTISATION = (
+    "Relative error of a token: distance of its quantised vector from the original one, divided by the original's norm."
+)
 
 
 def report(
@@ -79,7 +83,7 @@ def report(
     with shown("drawing the report", progress) as told:
         page = Page(sources, comparison)
         _draw(page, quantisation, told)
-    return page.html(title or f"{listed(names_of(sources))} compared", written)
+    return page.html(title or f"{style.listed(names_of(sources))} compared", written)
 
 
 def write_report(page: str, path: Path) -> None:
@@ -119,7 +123,7 @@ def _draw(page: Page, quantisation: Sequence[QuantisationDamage] | None, told: R
     add_moved_words(page)
     if quantisation is None:
         quantisation = quantised_forms(page.sources, progress=lambda share, doing: told(0.9 + 0.05 * share, doing))
-    add_quantisation(page, quantisation)
+    _add_quantisation(page, quantisation)
     told(0.95, "hashing the tables")
     page.add("Provenance", "", provenance(page))
     told(1.0, "done")
@@ -130,3 +134,24 @@ def _metrics(page: Page) -> str:
     drawn = [one.null for source in page.comparison.sources for one in source.metrics.values() if one.null]
     key = f'<p class="about">{html_tables.KEY}</p>' if drawn else ""
     return key + html_tables.metrics_table(page.comparison, page.names)
+
+
+def _add_quantisation(page: Page, quantisation: Sequence[QuantisationDamage]) -> None:
+    """Draw the errors of the tokens for every model that is there in both forms, and list the largest."""
+    page.add(
+        "Quantisation", QUANTISATION if quantisation else "", "".join(_quantised(page, one) for one in quantisation)
+    )
+
+
+def _quantised(page: Page, found: QuantisationDamage) -> str:
+    place = [source.name for source in page.sources].index(found.quantised)
+    stored = " against ".join(found.stored)
+    panel = page.panel(
+        f"quantisation-{page.sources[place].name}",
+        html_tables.damage(found),
+        (quantisation_errors(found, style=style.source_style(place)), ""),
+        subtitle=f"{stored}, {len(found.labels):,} tokens",
+        foot="; ".join(found.notes),
+        **page.owner(place),
+    )
+    return page.row([panel]) + html_tables.errors_table(found, page.named)

@@ -378,7 +378,11 @@ def _frame(vectors: object) -> Any:
 def _array(role: str, vectors: Numbers) -> Vectors:
     if (frame := _frame(vectors)) is not None:
         vectors = frame.to_numpy()
+    vectors = getattr(vectors, "weight", vectors)  # of torch.nn.Embedding or Linear
     try:
+        if callable(detach := getattr(vectors, "detach", None)):
+            tensor = detach().cpu()
+            return np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor)
         return np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{role} must be a table of numbers with rows of one length: {error}") from error

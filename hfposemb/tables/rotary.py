@@ -89,6 +89,57 @@ class DynamicScaling:
         return np.asarray(base**-exponents, np.float64)
 
 
+Arrangement = Literal["contiguous", "interleaved", "alternating", "by dimension", "not known"]
+
+
+@dataclass(frozen=True)
+class PairAxes:
+    """Which of a token's several positions turns each pair, in models of text and images (M-RoPE, arXiv 2409.12191).
+
+    A word has the same position on all axes; a patch has its time, height and width.
+
+    Attributes:
+        names: Axis of each pair, in the order of ``inv_freq``; ``first/second`` where the dimensions of a pair differ.
+        arrangement: ``contiguous`` sections; ``interleaved``, where time, height and width take turns; ``alternating``
+            height and width in the head, then time; ``by dimension`` for sections of both halves of a head.
+        sections: The stated ``mrope_section``, or that of the model type.
+        reason: Why it is not known which pairs turn with what, "" if it is.
+    """
+
+    names: tuple[str, ...]
+    arrangement: Arrangement
+    sections: tuple[int, ...]
+    reason: str = ""
+
+    @property
+    def pairs(self) -> dict[str, list[int]]:
+        """Numbers of the pairs of each axis."""
+        return {axis: [at for at, name in enumerate(self.names) if name == axis] for axis in dict.fromkeys(self.names)}
+
+    def __str__(self) -> str:
+        """Write the pairs of each axis."""
+        if self.reason:
+            return f"which pairs turn with time, height and width is not known: {self.reason}"
+        return f"{self.arrangement}: {'; '.join(f'{axis} {_numbers(at)}' for axis, at in self.pairs.items())}"
+
+
+def _numbers(numbers: list[int]) -> str:
+    """Write numbers as runs of equal steps, such as 0 to 15, or 1, 4, … 58."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and (len(runs[-1]) == 1 or one - runs[-1][-1] == runs[-1][-1] - runs[-1][-2]):
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return ", ".join(_run(run) for run in runs)
+
+
+def _run(run: list[int]) -> str:
+    if len(run) < 3:
+        return ", ".join(map(str, run))
+    return f"{run[0]} to {run[-1]}" if run[1] - run[0] == 1 else f"{run[0]}, {run[1]}, … {run[-1]}"
+
+
 @dataclass(frozen=True, eq=False)
 class Rotary(WithRows):
     """Rotary positions (Su et al. 2021, arXiv 2104.09864): at position t, pair i turns by t · ``inv_freq[i]``.
@@ -105,6 +156,8 @@ class Rotary(WithRows):
         trained_length: Longest input before scaling; ``None`` for ``length``.
         scaling: Name of the rope type that scales the frequencies, "" for none.
         by_length: How the frequencies change with the length of the input; ``None`` if they do not.
+        attention_rule: What gives ``attention_scaling``: the formula with its numbers, "" for a type without one.
+        axes: Which of several positions turns each pair; ``None`` if all turn with one.
     """
 
     inv_freq: NDArray[np.float64]
@@ -115,6 +168,8 @@ class Rotary(WithRows):
     trained_length: int | None = None
     scaling: str = ""
     by_length: LongFactors | DynamicScaling | None = None
+    attention_rule: str = ""
+    axes: PairAxes | None = None
     kind: ClassVar[Kind] = "rotary"
     offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "expected rotary kernel"

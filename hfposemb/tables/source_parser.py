@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from ..errors import SourceError
 from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource, Source
+from .typed_names import source_name
 
 _HUB_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _INSIDE = r"(?P<path>(?:/[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,199}){1,8})"
@@ -41,7 +42,7 @@ def parse_source(text: str) -> Source:
     Raises:
         SourceError: If the text is none of these.
     """
-    return _parsed(text.strip())
+    return _parsed(source_name(text.strip()))
 
 
 def source_of(named: str | Path) -> Source:

@@ -69,11 +69,13 @@ class Labels(Sequence[str]):
         texts: Labels as shown to people (``Ġking`` becomes `` king``).
         pieces: Pieces as the tokenizer stores them.
         classes: Indices into ``TOKEN_CLASSES`` [rows].
+        note: Why rows have no names but their numbers; "" if they have.
     """
 
     texts: tuple[str, ...]
     pieces: tuple[str, ...]
     classes: NDArray[np.uint8]
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -88,7 +90,7 @@ class Labels(Sequence[str]):
         """Return the labels of the given rows, in that order."""
         wanted = rows.tolist()
         texts, pieces = (tuple(names[row] for row in wanted) for names in (self.texts, self.pieces))
-        return Labels(texts, pieces, self.classes[rows])
+        return Labels(texts, pieces, self.classes[rows], self.note)
 
     @lazy_attribute
     def _ids(self) -> dict[str, int]:
@@ -112,15 +114,19 @@ class Labels(Sequence[str]):
         return spaced if spaced is not None and (exact is None or label[:1].isalpha()) else exact
 
 
-def row_labels(rows: int) -> Labels:
+def row_labels(rows: int, note: str = "") -> Labels:
     """Label rows by their number, for tables without a vocabulary.
+
+    Args:
+        rows: Number of rows.
+        note: Why they have no other names.
 
     >>> from hfposemb.tables.table import row_labels
     >>> list(row_labels(3))
     ['0', '1', '2']
     """
     texts = tuple(map(str, range(rows)))
-    return Labels(texts, texts, np.zeros(rows, np.uint8))
+    return Labels(texts, texts, np.zeros(rows, np.uint8), note)
 
 
 @dataclass(eq=False)

@@ -7,16 +7,20 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.spatial import procrustes
 from sklearn.decomposition import PCA
 from sklearn.manifold import trustworthiness
 from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
 
+from hfposemb.analysis.projection import projecting
 from hfposemb.analysis.projection.projecting import UMAPParameters, project
 from hfposemb.analysis.projection.quality import measure, point_trust
 from hfposemb.errors import InputError
@@ -27,6 +31,7 @@ from tests.support.processes.past_memory import within, write_large
 
 Array = NDArray[np.float64]
 FAST = UMAPParameters(n_neighbors=5, n_epochs=20)
+ENGINES: tuple[Literal["hfposemb", "umap-learn"], ...] = ("hfposemb", "umap-learn")
 
 
 def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
@@ -195,7 +200,8 @@ def test_what_cannot_be_projected_says_so(rows: int, width: int, knobs: dict[str
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_neighbors": 1}, {"min_dist": 2.0}, {"n_epochs": 0}, {"metric": "dot"}, {"init": ""}]
+    "wrong",
+    [{"n_neighbors": 1}, {"min_dist": 2.0}, {"n_epochs": 0}, {"metric": "dot"}, {"init": ""}, {"engine": "cuml"}],
 )
 def test_parameters_that_make_no_sense_say_so(wrong: dict[str, int]) -> None:
     with pytest.raises(InputError, match="UMAP needs"):
@@ -220,6 +226,7 @@ def test_umap_is_the_same_for_the_same_seed(dims: int) -> None:
         "metric": "cosine",
         "n_epochs": 20,
         "init": "pca",
+        "engine": "hfposemb",
         "neighbour_search": "exact",
     }
     assert first.quality.metric == "cosine"
@@ -279,17 +286,71 @@ def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(mo
     np.testing.assert_array_equal(project(table, method="umap", umap=short).coordinates, found.coordinates)
 
 
-def test_umap_keeps_neighbourhoods_as_umap_learn_does(positions: EmbeddingTable) -> None:
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("rows", [300, 4_200])
+def test_the_graph_is_that_of_umap_learn(rows: int, metric: Literal["cosine", "euclidean"]) -> None:
+    """Neighbours are the nearest in a table of any size, and weighted by umap-learn's definition."""
+    from umap.umap_ import fuzzy_simplicial_set
+
+    vectors, parameters = _noise(rows, 12).astype(np.float32), UMAPParameters(metric=metric)
+    near = NearestNeighbors(n_neighbors=15, metric=metric, algorithm="brute").fit(vectors)
+    away, places = near.kneighbors(vectors)
+    wanted = fuzzy_simplicial_set(vectors, 15, np.random.RandomState(0), metric, {}, places, away.astype(np.float32))[0]
+    given = projecting._nearest(_table(vectors), np.arange(rows), parameters, 0, lambda *_: None)
+    found = projecting._graph(*given, parameters, 0)
+    assert abs(found - wanted).max() < 1e-3
+
+
+@pytest.fixture(scope="module")
+def clusters() -> EmbeddingTable:
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((12, 24))[random.integers(12, size=700)]
+    return _table((vectors + 0.3 * random.standard_normal((700, 24))).astype(np.float32))
+
+
+def test_umap_is_as_faithful_as_umap_learn(clusters: EmbeddingTable) -> None:
+    ours, theirs = (
+        [project(clusters, method="umap", seed=seed, umap=UMAPParameters(engine=engine)) for seed in range(3)]
+        for engine in ENGINES
+    )
+    assert (repr(ours[0])[:20], repr(theirs[0])[:34]) == ("Projection(umap of m", "Projection(umap by umap-learn of m")
+    trust, kept = (
+        [np.mean([getattr(one.quality, name) for one in found]) for found in (ours, theirs)]
+        for name in ("trustworthiness", "neighbours_kept")
+    )
+    assert trust[0] == pytest.approx(trust[1], abs=0.005)
+    assert kept[0] == pytest.approx(kept[1], abs=0.01)
+
+
+def test_umap_from_the_same_start_stays_near_umap_learn(clusters: EmbeddingTable) -> None:
+    """Both start from PCA; after 50 epochs, two seeds of umap-learn are .04 to .09 apart, and random layouts 1."""
+    apart = []
+    for seed in range(3):
+        chosen = [UMAPParameters(n_epochs=50, engine=engine) for engine in ENGINES]
+        ours, theirs = (project(clusters, method="umap", seed=seed, umap=one).coordinates for one in chosen)
+        apart.append(procrustes(ours, theirs)[2])
+    assert 0 < np.mean(apart) < 0.15
+
+
+def test_umap_learn_is_run_itself(positions: EmbeddingTable) -> None:
     from umap import UMAP
 
-    def kept(coordinates: NDArray[np.floating]) -> float:
-        return float(trustworthiness(positions.vectors, coordinates, n_neighbors=10, metric="cosine"))
+    chosen = UMAPParameters(n_neighbors=7, min_dist=0.3, n_epochs=20, metric="euclidean", engine="umap-learn")
+    found = project(positions, method="umap", dims=3, seed=4, umap=chosen)
+    knobs = {"n_neighbors": 7, "min_dist": 0.3, "n_epochs": 20, "metric": "euclidean", "init": "pca"}
+    wanted = UMAP(n_components=3, random_state=4, n_jobs=1, **knobs).fit_transform(positions.vectors)
+    np.testing.assert_array_equal(found.coordinates, wanted)
+    assert dict(found.parameters) == {**knobs, "engine": "umap-learn", "neighbour_search": "exact"}
 
-    seeds = range(2)
-    ours = [project(positions, method="umap", seed=seed) for seed in seeds]
-    theirs = [kept(UMAP(random_state=seed, n_jobs=1).fit_transform(positions.vectors)) for seed in seeds]
-    assert [found.quality.trustworthiness for found in ours] == pytest.approx([kept(f.coordinates) for f in ours])
-    assert np.mean([found.quality.trustworthiness for found in ours]) >= np.mean(theirs) - 0.005
+
+@pytest.mark.parametrize("rows", [400, 3_000])
+def test_trustworthiness_is_that_of_scikit_learn(rows: int) -> None:
+    """Of the same points, both are equal; points alone have other neighbours than among all rows of a table."""
+    vectors, points = _noise(rows, 8), _noise(rows, 2, seed=1)
+    vectors[:, :2] += 2 * points
+    wanted = trustworthiness(vectors, points, n_neighbors=10, metric="cosine")
+    found = point_trust(_table(vectors), points, metric="cosine", points=rows).quality
+    assert found.trustworthiness == pytest.approx(wanted, abs=1e-9)
 
 
 def test_a_cut_projection_is_cut_in_every_part() -> None:

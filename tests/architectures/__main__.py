@@ -17,7 +17,7 @@ from tests.architectures.survey import Row, model_types, share, survey
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architectures.md"
-LIST = ROOT / "hfposemb" / "models" / "verified_types.py"
+LIST = ROOT / "hfposemb" / "models" / "architectures" / "verified_types.py"
 
 GOALS = {
     "token table": 1.0,

@@ -30,7 +30,7 @@ import gc, json, os, sys, threading, time
 import numpy as np
 import hfposemb as hpe
 import hfposemb.checkpoints.tokenizers.worker, hfposemb.checkpoints.hub.repository
-import hfposemb.checkpoints.tokenizers.vocabulary
+import hfposemb.checkpoints.tokenizers.vocabulary_files
 import huggingface_hub, tokenizers
 from hfposemb.errors import HfposembError
 from tests.support.checkpoints.hostile import POSITION, NORM, TOKEN, WORDS

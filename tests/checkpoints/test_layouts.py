@@ -44,14 +44,15 @@ def test_a_folder_is_told_and_what_the_advice_names_opens(layout: str, tmp_path:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_repository_is_told_and_what_to_download(layout: str, hub: FakeHub) -> None:
+def test_a_repository_is_told_and_what_the_advice_names_opens(layout: str, hub: FakeHub) -> None:
     files, message, inside = LAYOUTS[layout]
     hub.add("a/here", files)
     with pytest.raises(SourceError, match=message) as caught:
-        hpe.extract("a/here")
+        hpe.extract("a/here@main")
     if inside:
-        assert "run 'hf download a/here --include \"" in str(caught.value)
-        assert str(caught.value).endswith(f"open ./here/{inside}")
+        assert str(caught.value).endswith(f"open a/here/{inside}@main")
+        found = hpe.extract(f"a/here/{inside}@main", allow_full_download=True)
+        assert np.array_equal(found.token.vectors, ROWS)
     assert len(str(caught.value)) < 320
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from hfposemb.checkpoints.tokenizers.loading import load_tokenizer
-from hfposemb.checkpoints.tokenizers.vocabulary import LARGEST_FILE, MOST_VALUES, read_labels
+from hfposemb.checkpoints.tokenizers.small_files import LARGEST_FILE, MOST_VALUES
+from hfposemb.checkpoints.tokenizers.vocabulary_files import read_labels
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.tables.table import TOKEN_CLASSES, Labels, row_labels
 from hfposemb.text import display, named
@@ -219,13 +220,6 @@ def test_minilms_files_agree(tmp_path: Path) -> None:
 def test_lines_break_only_where_lines_do(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes("a\u2028b\r\n\x85\n\n##c\n".encode())
     assert list(labels_of(tmp_path, 4)) == ["a⟨U+2028 LINE SEPARATOR⟩b", "⟨U+0085 CONTROL⟩", "⟨empty⟩", "##c"]
-
-
-def test_a_fairseq_dictionary_names_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "vocab.txt").write_text("the 123\n", "utf-8")
-    (tmp_path / "bpe.codes").write_text("t h 5\n", "utf-8")
-    assert read_labels(tmp_path, rows=2) is None
-    assert load_tokenizer(tmp_path) is None
 
 
 @pytest.mark.parametrize(

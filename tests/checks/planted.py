@@ -100,8 +100,10 @@ def t5(folder: Path) -> Path:
     tensors: Arrays = {"shared.weight": shared, "lm_head.weight": 100 * rows(TOKENS, seed=1)}
     tensors["encoder.embed_tokens.weight"] = shared.copy()
     tensors["decoder.embed_tokens.weight"] = shared.copy()
+    for stack in ("encoder", "decoder"):
+        tensors[f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"] = rows(32, 2, seed=3)
     save_file(tensors, folder / "model.safetensors")
-    config = {"model_type": "t5", "vocab_size": TOKENS, "d_model": WIDTH, "num_layers": LAYERS}
+    config = {"model_type": "t5", "vocab_size": TOKENS, "d_model": WIDTH, "num_layers": LAYERS, "num_heads": 2}
     config |= {"tie_word_embeddings": False, "architectures": ["T5ForConditionalGeneration"], "pad_token_id": 0}
     write(folder, "config.json", config)
     return folder

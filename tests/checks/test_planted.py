@@ -36,6 +36,8 @@ from tests.checks.planted import (
     write,
 )
 
+TYPES = "embeddings.token_type_embeddings.weight"
+BIASES = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
 YARN = {"rope_type": "yarn", "factor": 4.0}
 
 
@@ -111,6 +113,18 @@ def repeated(folder: Path) -> None:
     edit(folder, repeat)
 
 
+def biased(value: float) -> Plant:
+    """Let a tied head have a bias with one number of its own."""
+
+    def plant(folder: Path) -> None:
+        bias = rows(TOKENS, 1).ravel()
+        bias[7] = value
+        edit(folder, lambda tensors: tensors.update({"cls.predictions.bias": bias}))
+        change(folder, architectures=["BertForMaskedLM"])
+
+    return plant
+
+
 def head_copied(*, tied: bool) -> Plant:
     def plant(folder: Path) -> None:
         edit(folder, lambda tensors: tensors.update({"lm_head.weight": tensors["model.embed_tokens.weight"].copy()}))
@@ -136,6 +150,16 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "a zero row": (llama, set_rows(EMBED, 5, 0), "zero-rows", "suspicious"),
     "a row of NaN": (llama, set_rows(EMBED, 11, np.nan), "not-finite", "wrong"),
     "an infinite number": (bert, set_rows(PLACES, (9, 3), np.inf), "not-finite", "wrong"),
+    "no token table": (llama, drop(EMBED), "table-missing", "wrong"),
+    "no positions": (bert, drop(PLACES), "table-missing", "wrong"),
+    "no token types": (bert, drop(TYPES), "table-missing", "wrong"),
+    "no relative positions": (t5, drop(BIASES), "table-missing", "wrong"),
+    "an infinite row of the head": (llama, set_rows("lm_head.weight", 5, np.inf), "not-finite", "wrong"),
+    "a zero row of the head": (llama, set_rows("lm_head.weight", 5, 0), "rows-zero", "suspicious"),
+    "a token type of NaN": (bert, set_rows(TYPES, 1, np.nan), "not-finite", "wrong"),
+    "a zero token type": (bert, set_rows(TYPES, 1, 0), "rows-zero", "suspicious"),
+    "relative positions of NaN": (t5, set_rows(BIASES, (3, 1), np.nan), "not-finite", "wrong"),
+    "a bias of the head that is NaN": (bert, biased(np.nan), "not-finite", "wrong"),
     "two equal rows": (llama, equal_rows, "equal-rows", "suspicious"),
     "a table that was never filled": (llama, set_rows(EMBED, slice(None), 1), "one-table", "wrong"),
     "a wrong base of the frequencies": (llama, stored_frequencies(10_000.0), "rope-stored-differs", "wrong"),
@@ -173,6 +197,12 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
         llama,
         lambda f: change(f, rope_theta=100.0, max_position_embeddings=8192),
         "rope-base",
+        "note",
+    ),
+    "an attention factor that engines drop": (
+        llama,
+        lambda f: change(f, rope_scaling={**YARN, "attention_factor": 1.0, "original_max_position_embeddings": 16}),
+        "rope-engines-differ",
         "note",
     ),
     "a shifted table of positions": (bert, shifted, "positions-shifted", "wrong"),

@@ -189,7 +189,7 @@ def test_neighbours_of_a_table_whose_rows_point_one_way(tmp_path: Path, capsys: 
     assert main(["neighbours", str(folder), "7", "-k", "2", "--centred"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("nearest to '7' by cosine, centred\n")
-    assert "note:" not in printed
+    assert "random rows" not in printed
 
 
 def test_compare_json(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -308,7 +308,7 @@ def test_labels_equal_those_of_the_tokenizer(name: str, convert: Any, tmp_path: 
     rows = 4008
     table = np.zeros((rows, 4), np.float32)
     path = Model(name, {}, {"token_embd.weight": table}, convert(home, rows=rows)).write(tmp_path / "a.gguf")
-    from hfposemb.checkpoints.tokenizers.vocabulary import read_labels
+    from hfposemb.checkpoints.tokenizers.vocabulary_files import read_labels
 
     ours, theirs = hpe.extract(path).token.labels, read_labels(home, rows=rows)
     assert theirs is not None

@@ -91,6 +91,17 @@ def test_every_rope_type_equals_transformers(name: str) -> None:
     same(found["position"], module.inv_freq, module.attention_scaling)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("dense", "dynamic"), ("moe", "dynamic"), ("dense", "xdrope")])
+def test_hunyuan_grows_the_base_by_alpha(kind: str, name: str) -> None:
+    """Whatever the length of the input, by the name ``dynamic``, or ``xdrope`` as its files have it."""
+    parameters = {"rope_type": "dynamic", "rope_theta": 10_000.0, "alpha": 1000.0, "factor": 1.0}
+    config = CONFIG_MAPPING[f"hunyuan_v1_{kind}"](head_dim=32, rope_parameters=parameters)
+    module = importlib.import_module(f"transformers.models.hunyuan_v1_{kind}.modeling_hunyuan_v1_{kind}")
+    made = next(one for key, one in vars(module).items() if key.endswith("RotaryEmbedding"))(config)
+    values = stated(config) | {"rope_parameters": parameters | {"rope_type": name}}
+    same(rotary_encodings(values, name="a model")["position"], made.inv_freq, made.attention_scaling)
+
+
 def llama(name: str, length: int) -> transformers.LlamaConfig:
     """A configuration for inputs of up to ``length`` positions, pretrained on as many if the type has no other."""
     parameters = {"rope_type": name.split(",")[0], "rope_theta": 10_000.0, **SCALED[name]}

@@ -18,7 +18,7 @@ from hfposemb.analysis.projection.projecting import project
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
 from hfposemb.checkpoints.safetensors.checkpoint import parse_header
 from hfposemb.checkpoints.strict_json import parse_json
-from hfposemb.checkpoints.tokenizers.vocabulary import read_labels
+from hfposemb.checkpoints.tokenizers.vocabulary_files import read_labels
 from hfposemb.errors import CheckpointError, HfposembError, SourceError
 from hfposemb.tables.closed_forms import sine_rows
 from hfposemb.tables.encodings import Absolute

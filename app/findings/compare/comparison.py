@@ -64,8 +64,8 @@ components at random. Positions of outlying norm are left out of the test.
 
 MOVED_HELP = """
 One vocabulary is centred, scaled and rotated onto the other. A word has then moved by the difference of its two vectors
-relative to their lengths: 0 if it has not moved, 1 if the vectors have nothing in common. The absolute distance would
-list only the longest vectors.
+relative to their lengths: 0 if it has not moved, 1 if the vectors have nothing in common, up to 1.41 if they are
+opposite. The absolute distance would list only the longest vectors.
 
 The lists show the nearest of the shared words by cosine. Tinted words are in both lists.
 """

@@ -22,7 +22,7 @@ from ..row_values import Progress
 from .projecting import Preview, Projection, UMAPParameters, measured_by, project, trust_of
 from .quality import NOT_MEASURED, PointTrust
 
-FORMAT = 7
+FORMAT = 8
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
 NULL_FORMAT = 2

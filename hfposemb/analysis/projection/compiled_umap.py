@@ -47,9 +47,9 @@ def compiled_umap() -> Any:
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()
-    from . import inverted_file, neighbour_candidates, shared_neighbours, umap_layout
+    from . import inverted_file, neighbour_candidates, umap_layout
 
-    for module in (umap.umap_, umap_layout, neighbour_candidates, inverted_file, shared_neighbours):
+    for module in (umap.umap_, umap_layout, neighbour_candidates, inverted_file):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
                 with suppress(RuntimeError):  # no writable folder any more: compile for this process only
@@ -134,7 +134,6 @@ def warm_umap() -> None:
     Meant for a background process: processes started later on this machine find the code compiled.
     """
     from .projected_neighbours import projected_neighbours
-    from .shared_neighbours import choose_neighbours
     from .umap_layout import optimised_layout
 
     umap = compiled_umap().umap_
@@ -143,6 +142,5 @@ def warm_umap() -> None:
     graph = umap.fuzzy_simplicial_set(near, 15, np.random.RandomState(0), "cosine", {}, others.astype(np.int32), near)
     points = np.random.default_rng(0).standard_normal((64, 3))
     optimised_layout(graph[0], points, epochs=2, curve=(1.6, 0.9), seed=0)
-    choose_neighbours(others, near, 10)
     for metric in ("cosine", "euclidean"):
         projected_neighbours(points, k=2, metric=metric)

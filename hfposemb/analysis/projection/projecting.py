@@ -30,6 +30,8 @@ MOST_COMPONENTS = 50
 EXACT_ROWS = 16_000
 """Number of rows up to which UMAP is given exact neighbours; beyond, at least .95 of those of a sample are found."""
 
+LEARN_EXACT_ROWS = 4_095
+"""Number of rows up to which umap-learn's own search is exact."""
 
 COARSE_ROWS = 64_000
 """Number of rows from which the layout of a sample is the initial layout, instead of PCA."""
@@ -52,14 +54,15 @@ class UMAPParameters:
     """Parameters of UMAP, with umap-learn's defaults except for cosine distances and initialisation from PCA.
 
     Attributes:
-        n_neighbors: Number of neighbours, at least 2. From 4,096 rows, they are chosen among 1.5 times as many nearest
-            rows: those that share at least two neighbours with a row precede the others.
+        n_neighbors: Number of neighbours, the row itself included, at least 2.
         min_dist: Minimum distance of points in the layout, 0 to 1.
         metric: Metric of the table's rows.
         n_epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
         init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
             global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
             which starts from PCA.
+        engine: "hfposemb" finds the neighbours and optimises the layout here, on all processors, with the same result
+            for the same seed; "umap-learn" runs that library's own ``UMAP``, on one thread, without previews.
 
     Examples:
         >>> import hfposemb as hpe
@@ -72,6 +75,7 @@ class UMAPParameters:
     metric: Literal["cosine", "euclidean"] = "cosine"
     n_epochs: int | None = None
     init: Literal["pca", "spectral", "random"] = "pca"
+    engine: Literal["hfposemb", "umap-learn"] = "hfposemb"
 
     def __post_init__(self) -> None:
         if self.n_neighbors < 2 or not 0 <= self.min_dist <= 1 or (self.n_epochs is not None and self.n_epochs < 1):
@@ -82,6 +86,8 @@ class UMAPParameters:
             raise InputError(
                 f'UMAP needs the metric "cosine" or "euclidean", and init "pca", "spectral" or "random"; got {self}'
             )
+        if self.engine not in ("hfposemb", "umap-learn"):
+            raise InputError(f'UMAP needs the engine "hfposemb" or "umap-learn"; got {self.engine!r}')
 
 
 T = TypeVar("T")
@@ -217,8 +223,9 @@ class Projection(Tabular):
         if (found := self._known_quality) is not None:
             quality = f", trustworthiness {found.trustworthiness:.3f}, continuity {found.continuity:.3f}"
             quality += f", {found.neighbours_kept:.1%} of {found.k} neighbours kept"
+        by = " by umap-learn" if self.parameters.get("engine") == "umap-learn" else ""
         return (
-            f"Projection({self.method} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
+            f"Projection({self.method}{by} of {self.name}: {len(self.rows):,} points in {self.dims}-D, seed {self.seed}"
             f"{variance}{quality}{left_out})"
         )
 
@@ -337,6 +344,9 @@ def _umap(
         )
     progress(0.0, "preparing UMAP")
     umap = compiled_umap()
+    if parameters.engine == "umap-learn":
+        progress(0.0, "umap-learn")
+        return Layout(rows, _by_umap_learn(umap, _vectors(table, rows), dims, seed, parameters))
     from .umap_layout import optimised_layout
 
     curve = umap.umap_.find_ab_params(1.0, parameters.min_dist)
@@ -363,8 +373,21 @@ def _umap(
     return Layout(rows, optimised_layout(graph, start, epochs=epochs, curve=curve, seed=seed, each=report))
 
 
+def _by_umap_learn(
+    umap: Any, vectors: NDArray[np.floating], dims: int, seed: int, parameters: UMAPParameters
+) -> NDArray[np.floating]:
+    """Return the layout [n, dims] of umap-learn's own ``UMAP``."""
+    chosen = asdict(parameters)
+    del chosen["engine"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where a start does not converge, it falls back to a random layout
+        model = umap.UMAP(n_components=dims, random_state=seed, n_jobs=1, **chosen)
+        found: NDArray[np.floating] = model.fit_transform(np.asarray(vectors, np.float32))
+    return found
+
+
 def _is_coarse(rows: int, parameters: UMAPParameters) -> bool:
-    return rows >= COARSE_ROWS and parameters.init == "pca"
+    return rows >= COARSE_ROWS and parameters.init == "pca" and parameters.engine == "hfposemb"
 
 
 def _coarse(
@@ -421,10 +444,8 @@ def _nearest(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the places of the neighbours of ``rows`` and their distances [n, k], each row itself first."""
     from .projected_neighbours import projected_neighbours
-    from .shared_neighbours import candidates, choose_neighbours
 
     metric, k = parameters.metric, parameters.n_neighbors - 1
-    wide = candidates(k, len(rows))
 
     def report(share: float, stage: str) -> None:
         progress(0.3 * share, stage)
@@ -432,13 +453,11 @@ def _nearest(
     indices: NDArray[np.integer]
     values: NDArray[np.floating]
     if len(rows) <= EXACT_ROWS:
-        exact = all_neighbours(table, k=wide, metric=metric, progress=report)
+        exact = all_neighbours(table, k=k, metric=metric, progress=report)
         indices, values = np.searchsorted(rows, exact.indices), exact.values
     else:
-        near = projected_neighbours(_vectors(table, rows), k=wide, metric=metric, seed=seed, progress=report)
+        near = projected_neighbours(_vectors(table, rows), k=k, metric=metric, seed=seed, progress=report)
         indices, values = near.indices, near.values
-    if wide > k:
-        indices, values = choose_neighbours(indices, values, k)
     return _with_own(indices, values, metric)
 
 
@@ -507,7 +526,8 @@ def _projected(
         parameters, layout = {"solver": "covariance_eigh"}, pca(table, dims, progress=progress)
     else:
         layout = _umap(table, dims, seed, chosen, progress, preview)
-        search = "exact" if len(layout.rows) <= EXACT_ROWS else "approximate"
+        exact = LEARN_EXACT_ROWS if chosen.engine == "umap-learn" else EXACT_ROWS
+        search = "exact" if len(layout.rows) <= exact else "approximate"
         parameters = {**asdict(chosen), "neighbour_search": search}
         if _is_coarse(len(layout.rows), chosen):
             parameters["init"] = "layout of a sample"

@@ -266,7 +266,7 @@ def neighbours(
             left_out,
             frame.centre is not None,
             shared,
-            (*filter(None, [search.asked.note]), *notes),
+            (*filter(None, [search.asked.note, table.labels.note]), *notes),
         )
         for search in searches
     )

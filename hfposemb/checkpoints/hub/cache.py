@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from ...logs import LOG
-from ..file_choice import INDEX, MODEL
 
 
 def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
@@ -24,10 +24,31 @@ def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
 
 def commit_here(repo: str, revision: str) -> str | None:
     """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
-    from huggingface_hub import try_to_load_from_cache
+    if _is_commit(revision):
+        return revision if _snapshot(repo, revision).is_dir() else None
+    try:
+        commit = (_folder(repo) / "refs" / revision).read_text("ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return commit if _is_commit(commit) and _snapshot(repo, commit).is_dir() else None
 
-    for file in (MODEL, INDEX, "config.json"):
-        found = try_to_load_from_cache(repo, file, revision=revision)
-        if isinstance(found, str) and (match := re.search(r"[/\\]snapshots[/\\]([0-9a-f]{40})[/\\]", found)):
-            return match[1]
-    return None
+
+def files_here(repo: str, commit: str) -> tuple[str, ...]:
+    """Return the names of the files of a commit that Hugging Face's own cache holds, () if none."""
+    root = _snapshot(repo, commit)
+    found = ((os.path.relpath(at, root), files) for at, _, files in os.walk(root))
+    return tuple(sorted((Path(at) / file).as_posix() for at, files in found for file in files))
+
+
+def _folder(repo: str) -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / "--".join(("models", *repo.split("/")))
+
+
+def _snapshot(repo: str, commit: str) -> Path:
+    return _folder(repo) / "snapshots" / commit
+
+
+def _is_commit(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{40}", text) is not None

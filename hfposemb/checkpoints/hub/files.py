@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from ...cache import Cache, Entry, Key
-from ...errors import HubError, MissingFileError
+from ...errors import HubError, MissingFileError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...logs import LOG
 from ..access import Access
 from ..deadline import Deadline
 from ..strict_json import parse_json
-from .cache import in_hub_cache
+from .cache import files_here, in_hub_cache
 from .http import Wire
 
 LISTING_BYTES = 20_000_000
@@ -30,12 +30,14 @@ class RepositoryFiles:
         wire: Reads the repository.
         cache: Disk cache.
         access: Credentials and limits.
+        offline: Whether the files that Hugging Face's own cache holds stand for all, since the Hub cannot be reached.
     """
 
     name: str
     wire: Wire
     cache: Cache
     access: Access
+    offline: bool = False
     _entries: dict[Key, Entry] = field(default_factory=dict, repr=False)
     _absent: set[str] = field(default_factory=set, repr=False)
 
@@ -47,14 +49,28 @@ class RepositoryFiles:
 
     @lazy_attribute
     def listing(self) -> tuple[str, ...]:
-        """Names of all files of the repository at this commit."""
-        raw = self.fetch_once("file", "?listing", partial(_list_files, self.wire))
+        """Names of all files of the repository at this commit; offline, of those that this machine has."""
+        if self.offline and self.kept(self.key("file", "?listing")) is None:
+            return files_here(self.wire.repo, self.commit)
+        try:
+            raw = self.fetch_once("file", "?listing", partial(_list_files, self.wire))
+        except OfflineError:
+            if not self.go_offline():
+                raise
+            return files_here(self.wire.repo, self.commit)
         return tuple(raw.decode().split("\n"))
 
     @property
     def listed(self) -> bool:
         """Whether the listing is known, so that a file that it lacks needs no request."""
-        return self.wire.commit is not None and self.kept(self.key("file", "?listing")) is not None
+        return self.wire.commit is not None and (self.offline or self.kept(self.key("file", "?listing")) is not None)
+
+    def go_offline(self) -> bool:
+        """Let the files that Hugging Face's own cache holds of this commit stand for all; return whether it has any."""
+        commit = self.wire.commit
+        # Without the user's token, show only what was previously read without it.
+        self.offline = not self.access.foreign and commit is not None and bool(files_here(self.wire.repo, commit))
+        return self.offline
 
     def json(self, file: str, folder: str = "") -> dict[str, Any] | None:
         """Return a small JSON file of a folder of the repository, or ``None`` if there is none."""
@@ -84,6 +100,10 @@ class RepositoryFiles:
             return self.fetch_once("file", path, get)
         except MissingFileError:
             self._absent.add(path)
+            return None
+        except OfflineError:
+            if not self.go_offline() or path in self.listing:
+                raise
             return None
 
     def key(self, kind: str, path: str, *more: str) -> Key:

@@ -288,9 +288,9 @@ def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: s
             reason, wrong = str(error), wrong + 1
             if wrong == _WRONG:
                 raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
-        except http.unreachable:
+        except http.unreachable as error:
             reason = "the Hub cannot be reached"
-            if tried == _WRONG:
+            if tried == _WRONG or isinstance(error, http.timeout):  # a timeout is ten seconds
                 raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
         except http.timeout:
             reason = "the Hub did not respond in time"

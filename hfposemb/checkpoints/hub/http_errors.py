@@ -19,11 +19,11 @@ OLDEST_HUB = "1.16"
 class HTTPErrors:
     """Exceptions of one HTTP library by meaning, each usable in an ``except`` clause."""
 
-    unreachable: type[Exception]
+    unreachable: tuple[type[Exception], ...]
     timeout: type[Exception]
     bad_address: tuple[type[Exception], ...]
     request: type[Exception]
-    """Any failure without a response. The three above are subclasses or are raised before sending."""
+    """Any failure without a response. Those above are subclasses or are raised before sending."""
     stream: type[Exception]
     any: type[Exception]
     """Any failed request, including those that the server refused."""
@@ -43,7 +43,7 @@ def http_errors() -> HTTPErrors:
         )
     library = sys.modules[name]
     return HTTPErrors(
-        unreachable=library.ConnectError,
+        unreachable=(library.ConnectError, library.ConnectTimeout, library.ProxyError),
         timeout=library.TimeoutException,
         bad_address=(library.UnsupportedProtocol, library.LocalProtocolError, library.InvalidURL),
         request=library.RequestError,

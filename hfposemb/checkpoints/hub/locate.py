@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import MissingFileError
+from ...errors import MissingFileError, OfflineError
 from ..deadline import Deadline
 from ..file_choice import (
     INDEX,
@@ -24,7 +24,7 @@ from ..file_choice import (
     no_checkpoint,
     weight_map,
 )
-from ..folder_layouts import EXPORTS
+from ..folder_layouts import EXPORTS, source_inside
 from ..formats import FormatCheckpoint, StoredTensors, open_format
 from ..strict_json import fault, parse_json, shortened
 from .cache import in_hub_cache
@@ -125,19 +125,26 @@ class Locator:
 
     def _listed(self, deadline: Deadline, within: str = "") -> Located:
         """Find the only checkpoint in a folder of the repository, whatever its name, or in its first module's."""
-        name, listing = self.files.name, self.files.listing
+        files, name, listing = self.files, self.files.name, self.files.listing
         folders = [within, *self._first_module(within)]
         for choose in (choose_file, choose_pickle, choose_format):
             for folder in folders:
                 inside = [file.removeprefix(folder) for file in listing if file.startswith(folder)]
-                shown = f"{name}/{folder.rstrip('/')}" if folder else name
+                shown = source_inside(name, folder.rstrip("/"), hub=True) if folder else name
                 found = choose([file for file in inside if "/" not in file], name=shown)
                 if found is not None:
                     return self._chosen(folder, found, deadline)
             if choose is choose_pickle:
                 folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
+        if files.offline:
+            here = shortened(", ".join(file for file in listing if file.startswith(within)) or "nothing")
+            raise OfflineError(
+                f"{f'{name}/{within}'.rstrip('/')}: the Hub cannot be reached, and the cache of huggingface_hub has no "
+                f"checkpoint of it, only {here}; read it once online"
+            )
         below = [file.removeprefix(within) for file in listing if file.startswith(within)]
-        raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=f"{name}/{within}".rstrip("/"), hub=True)
+        path = source_inside(name, within, hub=True).rstrip("/") if within else name
+        raise no_checkpoint(below, name=f"{name}/{within}".rstrip("/"), path=path, hub=True)
 
     def _first_module(self, within: str) -> tuple[str, ...]:
         """Return the folder of the model, with a trailing slash, if a folder is that of sentence-transformers."""

@@ -12,6 +12,7 @@ from ...errors import HubError
 from ..deadline import Deadline
 from ..file_choice import PICKLE_INDEX
 from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
+from ..pickles.joined_parts import JoinedParts, parts_of
 from ..strict_json import parse_json
 from .cache import in_hub_cache
 from .files import RepositoryFiles
@@ -32,7 +33,7 @@ class RepositoryPickles:
     files: RepositoryFiles
     folder: str
 
-    def open(self, found: str) -> PickledCheckpoint:
+    def open(self, found: str) -> PickledCheckpoint | JoinedParts:
         """Open a file written by torch.save, or several with an index; raise for anybody but this machine's user."""
         files = self.files
         if files.access.foreign:
@@ -43,12 +44,19 @@ class RepositoryPickles:
         path = self.folder + found
         if files.wire.commit is None:  # a file that the user named is the first that is asked for
             files.wire.pin(path, files.wire.deadline())
+        if parts := parts_of(found, self._beside()):
+            opened = tuple(self._open_file(self.folder + part) for part in parts)
+            return JoinedParts(files.name, opened, None, files.access.limits, files.json("params.json", self.folder))
         if not found.endswith(PICKLE_INDEX):
             return one_file(path, name=files.name, open_file=self._open_file)
         limit = files.access.limits.header_bytes
         raw = files.small(found, self.folder, limit=limit) or b""
         index = parse_json(raw, size=len(raw), name=path, limit=limit, kind=dict, unique=True)
         return shards(index, name=files.name, file=path, open_file=lambda file: self._open_file(self.folder + file))
+
+    def _beside(self) -> Iterator[str]:
+        """Yield the names of the files of the folder, which are not listed before one is asked for."""
+        yield from (path.removeprefix(self.folder) for path in self.files.listing if path.startswith(self.folder))
 
     def _open_file(self, path: str) -> PickledFile:
         """Return a pickled file; it is fetched only if a child has to read it, not for results that are cached."""

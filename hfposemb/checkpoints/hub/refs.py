@@ -8,9 +8,9 @@ from contextlib import suppress
 from ...cache import Key
 from ...errors import CheckpointError, HubError, OfflineError
 from ..deadline import Deadline
-from ..file_choice import INDEX, MODEL
+from ..file_choice import INDEX, MODEL, is_checkpoint
 from ..strict_json import parse_json
-from .cache import commit_here
+from .cache import commit_here, files_here
 from .files import LISTING_BYTES, RepositoryFiles
 from .http import Wire
 
@@ -49,10 +49,12 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
         wire.pin("config.json", deadline)
     except OfflineError:
         # Without the user's token, show only what was previously read without it.
-        commit = known or (None if foreign else here)
+        whole = here is not None and any(is_checkpoint(file) for file in files_here(wire.repo, here))
+        commit = known if foreign else here if whole else known or here
         if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise
         wire.commit = commit
+        files.go_offline()
         return [f"the Hub cannot be reached; using the cached commit {commit[:8]} of {wire.revision}"]
     return []
 

@@ -59,6 +59,10 @@ class Repository(Protocol):
         """Return a folder with the tokenizer's files."""
         ...
 
+    def without_tokens(self) -> bool:
+        """Return whether no file states the vocabulary, as far as is known without a request."""
+        ...
+
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""
         ...
@@ -153,6 +157,10 @@ class Reopened:
     def tokenizer_folder(self) -> Path | None:
         """Return a folder with the tokenizer's files."""
         return self.opened.tokenizer_folder()
+
+    def without_tokens(self) -> bool:
+        """Return whether no file states the vocabulary, as far as is known without a request."""
+        return self.opened.without_tokens()
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, HubError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...progress import Traffic
 from ...tables.sources import HubSource
 from ..access import Access
-from ..deadline import one_read
+from ..deadline import Deadline, one_read
 from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
 from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
+from ..tokenizers.vocabulary_files import needed_files
 from .files import RepositoryFiles
 from .http import Wire
 from .locate import Located, Locator
@@ -35,17 +36,6 @@ from .tensors import RepositoryTensors
 if TYPE_CHECKING:
     from ...tables.table import Labels
     from ...tables.token_marks import TokenMarks
-
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "bpe.codes",
-)
 
 
 @dataclass(eq=False)
@@ -196,13 +186,21 @@ class HubCheckpoint:
         with one_read(self.files.access.limits.seconds):
             return self._tokenizer
 
+    def without_tokens(self) -> bool:
+        """Return whether no file states the vocabulary, as far as is known without a request."""
+        return self.located.stating is None and self.files.listed and next(self._stating(), None) is None
+
+    def _stating(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each folder with a vocabulary, the most likely first, and the files that are needed of it."""
+        for inside in tokenizer_folders(self.located.folder):
+            names = [file.removeprefix(inside) for file in self.files.listing if file.startswith(inside)]
+            if needed := needed_files(names):
+                yield inside, needed
+
     @lazy_attribute
     def _tokenizer(self) -> Path | None:
-        files, found = self.files, self.files.listing
-        inside = next((one for one in tokenizer_folders(self.located.folder) if _holds(found, one)), "")
-        there = [file for file in TOKENIZER_FILES if inside + file in found]
-        if "tokenizer.json" in there:
-            there = ["tokenizer.json"]  # no other file is needed then
+        files = self.files
+        inside, there = next(self._stating(), ("", ()))
         if not there:
             return None
         folder = tempfile.TemporaryDirectory(prefix="hfposemb-")
@@ -228,6 +226,14 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
     Raises:
         SourceError: If the repository cannot be read, including all subclasses.
     """
+    try:
+        return _opened(source, access, index_first=index_first)
+    except HubError as error:
+        error.args = (f"{error}{_folder_here(source, access)}", *error.args[1:])
+        raise
+
+
+def _opened(source: HubSource, access: Access, *, index_first: bool) -> HubCheckpoint:
     revision = source.revision or "main"
     wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.own_cache
@@ -240,14 +246,29 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
         files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
-        located = Locator(files, tensors).locate(deadline, source.path)
+        located = _located(Locator(files, tensors), source.path, deadline)
         config.result()
     cache.put(branch, files.commit.encode())
     return HubCheckpoint(source, files, tensors, located, notes)
 
 
-def _holds(listing: Sequence[str], folder: str) -> bool:
-    return any(folder + file in listing for file in TOKENIZER_FILES)
+def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
+    """Return where a repository keeps its tensors, among the files of this machine if the Hub cannot be reached."""
+    offline = locator.files.offline
+    try:
+        return locator.locate(deadline, path)
+    except OfflineError:
+        if offline or not locator.files.go_offline():
+            raise
+    return locator.locate(deadline, path)
+
+
+def _folder_here(source: HubSource, access: Access) -> str:
+    """Return what to write if a folder or file of the working directory has this name; "" if none, or for others."""
+    name = "/".join(filter(None, (source.repo, source.path)))
+    if access.foreign or source.revision not in (None, "main") or not Path(name).exists():
+        return ""
+    return f"; {'a folder' if Path(name).is_dir() else 'a file'} of this name is here: write ./{name}"
 
 
 def folder_of(path: str) -> str:

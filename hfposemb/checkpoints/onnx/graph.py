@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from ...errors import CheckpointError
 from ..file_ranges import FileRanges, check_plain
 from ..limits import DEFAULT_LIMITS, Limits
+from ..protobuf import MessageReader, Nested, Span
 from ..strict_json import foreign, shortened
-from .protobuf import MessageReader, Nested, Span
 
 # Messages that are not needed: which of their fields are messages, so that all of a file is well-formed.
 _PLAIN: Nested = {}

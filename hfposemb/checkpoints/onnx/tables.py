@@ -13,10 +13,10 @@ from ...errors import CheckpointError, InputError
 from ...memory_maps import lent
 from ..file_ranges import FileRanges
 from ..limits import DEFAULT_LIMITS, Limits
+from ..protobuf import unpacked
 from ..safetensors.checkpoint import PLAIN, widen
 from ..strict_json import fault, shortened
 from .graph import Initialiser
-from .protobuf import unpacked
 
 CODED: dict[str, tuple[int, bool]] = {
     **{"U8": (8, False), "I8": (8, True), "U4": (4, False), "I4": (4, True), "U2": (2, False), "I2": (2, True)},

@@ -44,6 +44,7 @@ from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import Header, TensorInfo, as_rows, check_read, parse_header
 from ..strict_json import foreign, parse_json, read_json
 from .child import CHUNK
+from .joined_parts import JoinedParts, parts_of
 from .safe_torch import installed_refusal
 
 SPARE_MEMORY = 1_000_000_000
@@ -288,8 +289,12 @@ def shards(
     return PickledCheckpoint(name, MappingProxyType(weight_map(index, name=file, suffix=".bin")), open_file, folder)
 
 
-def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyTables = no_tables) -> PickledCheckpoint:
+def open_pickled(
+    path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyTables = no_tables
+) -> PickledCheckpoint | JoinedParts:
     """Open a local file written by torch.save, or the index of several, ``pytorch_model.bin.index.json``.
+
+    A part of one of Meta's checkpoints, ``consolidated.00.pth``, is joined with the others in its folder.
 
     Args:
         path: The file or index.
@@ -301,23 +306,27 @@ def open_pickled(path: Path, *, limits: Limits = DEFAULT_LIMITS, likely: LikelyT
         MissingExtraError: If torch is needed and not installed.
     """
     name, folder = path.name, path.parent
-    parts = other_ranks(f"{folder.name}/{name}", _beside(folder))
+    parts = other_ranks(f"{folder.name}/{name}", _listed(folder.absolute().parent))
     if parts > 1:
         raise CheckpointError(
             f"{folder.name}/{name}: is one of {parts} parts of a Megatron-LM checkpoint, each with a slice of "
             "all tables; convert it to the Hugging Face layout first, for example with export_ckpt of Megatron Bridge"
         )
     open_file = partial(_open_local, folder, Cache.default(limit=limits.cache_bytes), limits, likely)
+    if meta := parts_of(name, _listed(folder)):
+        stated = folder / "params.json"
+        settings = read_json(stated, limit=limits.config_bytes, kind=dict) if stated.exists() else None
+        return JoinedParts(name, tuple(map(open_file, meta)), folder, limits, settings)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
         return shards(index, name=name, file=name, open_file=open_file, folder=folder)
     return one_file(name, name=name, open_file=open_file, folder=folder)
 
 
-def _beside(folder: Path) -> Iterator[str]:
-    """Yield the names of what is next to a folder, which is not listed before one is asked for."""
+def _listed(folder: Path) -> Iterator[str]:
+    """Yield the names of what is in a folder, which is not listed before one is asked for."""
     with suppress(OSError):
-        yield from os.listdir(folder.absolute().parent)
+        yield from os.listdir(folder)
 
 
 def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables, file: str) -> PickledFile:

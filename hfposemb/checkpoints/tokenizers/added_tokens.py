@@ -12,7 +12,8 @@ import numpy as np
 from ...tables.table import TOKEN_CLASSES, Labels
 from ...tables.token_marks import TokenMarks
 from .chat_templates import TextReader, chat_template
-from .vocabulary import Vocabulary, read_vocabulary
+from .vocabulary import Vocabulary
+from .vocabulary_files import read_vocabulary
 
 _VARIABLE = re.compile(r"\b([a-z]{2,12}_token)\b")
 """A special token that a template names by its role."""

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 from ...errors import SourceError, one_line
 from ...tables.inputs import Pieces
 from ...text import display
-from .vocabulary import (
-    SURROGATES,
-    Vocabulary,
-    is_regular_file,
-    read_bounded,
-    read_lines,
-    read_tokenizer_json,
-    read_vocabulary,
-)
+from .small_files import is_regular_file, read_bounded, read_lines, read_tokenizer_json
+from .vocabulary import SURROGATES, Vocabulary
+from .vocabulary_files import read_vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -47,7 +41,8 @@ def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
 def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces] | None:
     """Build the function of ``load_tokenizer`` for a vocabulary that was read from ``folder``."""
     with _rust(vocabulary.file):
-        tokenizer = _BUILDERS[vocabulary.file](folder, vocabulary)
+        build = _BUILDERS.get(vocabulary.file)
+        tokenizer = None if build is None else build(folder, vocabulary)
         if tokenizer is None:
             return None
         tokenizer.no_truncation()

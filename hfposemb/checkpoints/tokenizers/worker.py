@@ -195,7 +195,7 @@ def _serve() -> None:
     Runs in the child.
     """
     from .loading import tokenizer_of
-    from .vocabulary import read_vocabulary
+    from .vocabulary_files import read_vocabulary
 
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # keep library output out of the answers

@@ -10,10 +10,11 @@ from ...checkpoints.hub import http_connection
 from ...checkpoints.hub.files import LISTING_BYTES
 from ...checkpoints.limits import PUBLIC_LIMITS, Limits
 from ...checkpoints.safetensors import checkpoint as safetensors
-from ...checkpoints.tokenizers import vocabulary
+from ...checkpoints.tokenizers import small_files
 from . import families, table_names
 from .families import Family
 from .tied_types import UNTIED
+from .type_defaults import rotary_types
 
 RETRY_PAUSE = 500
 """Milliseconds before a request that failed for a passing reason is sent again; each pause is twice the one before."""
@@ -48,13 +49,13 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
     """
     bounds = {name: value for name, value in asdict(limits).items() if name not in ("seconds", "cache_bytes")}
     bounds |= safetensors.TEXT_LIMITS | {"json_values": strict_json.MOST_VALUES, "listing_bytes": LISTING_BYTES}
-    bounds |= {"tokenizer_values": vocabulary.MOST_VALUES, "retry_pause": RETRY_PAUSE}
+    bounds |= {"tokenizer_values": small_files.MOST_VALUES, "retry_pause": RETRY_PAUSE}
     return {
         "limits": bounds,
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
         "bits": {name.decode(): bits for name, bits in safetensors.BITS.items()},
         "plain": sorted(safetensors.PLAIN),
-        "families": [_row(family) for family in families.FAMILIES],
+        "families": [*map(_row, families.FAMILIES), _row(_rotary())],
         "family": _row(families.DEFAULT),
         "relative_endings": [rule.ending for rule in families.RELATIVE],
         "convolution": families.CONVOLUTION,
@@ -62,6 +63,12 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "untied": sorted(UNTIED),
         **_names(),
     }
+
+
+def _rotary() -> Family:
+    """Return a row for the model types that rotate by default, beside those that have rows of their own."""
+    listed = {kind for family in families.FAMILIES for kind in family.model_types}
+    return Family(tuple(sorted(rotary_types() - listed)), "rotary")
 
 
 def _row(family: Family) -> dict[str, Any]:

@@ -30,7 +30,9 @@ from ...tables.encodings import (
 from ...tables.table import EmbeddingTable, Provenance
 from ..architectures.config_values import real_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
-from ..architectures.table_names import tower_of
+from ..architectures.table_names import Candidate, tower_of
+from ..architectures.type_defaults import rotates
+from ..named_tables import PLACES
 from ..opened_model import Opened, itself, stored_grid
 from .stored_waves import are_waves, square_grid
 
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
+_READS_BOTH = ("moonshine_streaming", "sam3_vit_model")
+"""Model types with rotary positions that read a stored table too."""
+
 _DRAWN = 512
 """Positions drawn if the configuration does not state a longest input."""
 
@@ -70,6 +75,30 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     if not served & own or opened.part("text").get("rope_parameters"):
         found = [*_by_configuration(opened, main), *found]
     return [*found, *_of_towers(opened, absolute)]
+
+
+def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Return the position tables that a model reads, with a note about those of the text that it never does.
+
+    A verified model type whose positions need no table reads none, whatever the file holds; of other types, and of live
+    models, a table that is there may be read.
+
+    Args:
+        opened: The opened source.
+        main: Tower of the token table.
+        found: Possible position tables.
+    """
+    config = opened.part("text")
+    known = is_known(opened.config) and is_known(config) and config.get("model_type") not in _READS_BOTH
+    kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
+    asked = not opened.named.keys().isdisjoint(PLACES)
+    if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
+        return found
+    own = ("", "text", main, "encoder", "decoder")
+    unread = [one for one in found if tower_of(one.part.split(".")[0]) in own]
+    said = f"is stored, but no {config.get('model_type')} model of this config.json reads it"
+    opened.notes.extend(f"{one.tensor} {said}" for one in unread)
+    return tuple(one for one in found if one not in unread)
 
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
@@ -109,19 +138,19 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
 
 def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
     """Yield the rotary positions of images and sound, of the parts whose tensors are there."""
-    if not any(isinstance(value, Mapping) for value in opened.config.values()):
+    if not any(isinstance(value, Mapping) for value in opened.whole.values()):
         return  # no part has a configuration of its own
     from .rotary_parts import TOWERS_APART, part_frequencies, part_of, tower_encodings
 
     there: frozenset[str] | None = None
-    for one in part_frequencies(opened.config):
+    for one in part_frequencies(opened.whole):
         tower = tower_of(one.part.replace("_config", ""))
         if tower not in TOWERS_APART:
             continue
         there = frozenset(map(tower_of, opened.tensors.names())) if there is None else there
         if tower not in there:
             continue
-        made = tower_encodings(one, part_of(opened.config, one.part))
+        made = tower_encodings(one, part_of(opened.whole, one.part))
         if tower == "vision" and len(one.axes) == 1:
             made = {}  # the rows and columns of patches are rotated in a way of the model's own, as in Llama 4
         for axis, encoding in made.items():
@@ -141,6 +170,8 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
         return "rotary"
     if stated == "nope":
         return "none"
+    if stated == "absolute":
+        return ""
     return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...tables.encodings import PositionEncoding, Unmeasured
 from ...tables.rotary import DynamicScaling, LongFactors, Rotary
 from ..architectures.config_values import real_number, whole_number
+from .pair_axes import pair_axes
 
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
@@ -94,6 +95,7 @@ class _Scaled:
     attention: float = 1.0
     base: NDArray[np.float64] | None = None
     by_length: LongFactors | DynamicScaling | None = None
+    rule: str = ""
 
 
 def _default(settings: _Settings) -> _Scaled:
@@ -105,7 +107,13 @@ def _linear(settings: _Settings) -> _Scaled:
 
 
 def _dynamic(settings: _Settings) -> _Scaled:
-    """Keep the plain frequencies up to the stated length, beyond which the base grows with the input."""
+    """Keep the plain frequencies up to the stated length, beyond which the base grows with the input.
+
+    HunYuan states ``alpha`` instead, by which the base grows for inputs of any length.
+    """
+    if settings.stated.get("alpha") and str(settings.stated.get("model_type")).startswith("hunyuan"):
+        grown = settings.number("alpha") ** (settings.rotated / max(settings.rotated - 2, 1))
+        return _Scaled(settings.frequencies(settings.theta * grown), base=settings.frequencies())
     factor = settings.number("factor", low=1e-6)
     by_length = DynamicScaling(settings.theta, settings.rotated, factor, settings.length)
     return _Scaled(settings.frequencies(), by_length=by_length)
@@ -122,13 +130,7 @@ def _proportional(settings: _Settings) -> _Scaled:
 
 def _yarn(settings: _Settings) -> _Scaled:
     factor, width = settings.factor(), settings.rotated
-    scale, scale_all = settings.stated.get("mscale"), settings.stated.get("mscale_all_dim")
-    if settings.stated.get("attention_factor") is not None:
-        attention = settings.number("attention_factor")
-    elif scale and scale_all:
-        attention = _mscale(factor, settings.number("mscale")) / _mscale(factor, settings.number("mscale_all_dim"))
-    else:
-        attention = _mscale(factor, 1.0)
+    attention, rule = _yarn_attention(settings, factor)
 
     def dimension(turns: float) -> float:
         """Return the dimension whose pair makes ``turns`` full turns over the trained length."""
@@ -141,7 +143,22 @@ def _yarn(settings: _Settings) -> _Scaled:
     low, high = max(low, 0), min(high, width - 1)
     ramp = np.clip((np.arange((width + 1) // 2) - low) / ((high - low) or 0.001), 0, 1)
     kept = settings.frequencies()
-    return _Scaled(kept / factor * ramp + kept * (1 - ramp), attention)
+    return _Scaled(kept / factor * ramp + kept * (1 - ramp), attention, rule=rule)
+
+
+def _yarn_attention(settings: _Settings, factor: float) -> tuple[float, str]:
+    """Return the factor of cosines and sines and the rule that gives it: the first that the parameters state."""
+    usual, extension = _mscale(factor, 1.0), f"s = {factor:g}"
+    if settings.stated.get("attention_factor") is not None:
+        return settings.number(
+            "attention_factor"
+        ), f"attention_factor is stated; 0.1 ln s + 1 is {usual:.6g}, {extension}"
+    if settings.stated.get("mscale") and settings.stated.get("mscale_all_dim"):
+        weights = settings.number("mscale"), settings.number("mscale_all_dim")
+        above, below = (_mscale(factor, weight) for weight in weights)
+        said = "(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1), mscale = {:g}, mscale_all_dim = {:g}"
+        return above / below, f"{said.format(*weights)}, {extension}"
+    return usual, f"0.1 ln s + 1, {extension}"
 
 
 def _mscale(scale: float, weight: float) -> float:
@@ -151,12 +168,15 @@ def _mscale(scale: float, weight: float) -> float:
 def _longrope(settings: _Settings) -> _Scaled:
     factor = settings.factor()
     short, long = (settings.frequencies() / _factors(settings, name) for name in ("short_factor", "long_factor"))
+    attention = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(settings.original))
+    rule = f"sqrt(1 + ln s / ln L0), s = {factor:g}, L0 = {settings.original}"
     if settings.stated.get("attention_factor") is not None:
-        attention = settings.number("attention_factor")
-    else:
-        attention = 1.0 if factor <= 1 else math.sqrt(1 + math.log(factor) / math.log(settings.original))
+        attention, rule = (
+            settings.number("attention_factor"),
+            f"attention_factor is stated; {rule} gives {attention:.6g}",
+        )
     by_length = LongFactors(short, long, settings.original)
-    return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length)
+    return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length, rule=rule)
 
 
 def _factors(settings: _Settings, name: str) -> NDArray[np.float64]:
@@ -189,6 +209,7 @@ TYPES: Mapping[str, Callable[[_Settings], _Scaled]] = {
     "mrope": _default,
     "linear": _linear,
     "dynamic": _dynamic,
+    "xdrope": _dynamic,
     "proportional": _proportional,
     "yarn": _yarn,
     "longrope": _longrope,
@@ -223,9 +244,10 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
             "sliding_attention": _encoding({**config, **local}, {}, name=name),
             "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
         }
-    # Phi-3 states the trained length outside the parameters; it takes precedence.
-    trained = {field: config[field] for field in ("original_max_position_embeddings",) if config.get(field)}
-    return {"position": _encoding({**config, **stated, **trained}, stated, name=name)}
+    # Phi-3 states the trained length outside the parameters; it takes precedence, as the length of the model does.
+    outside = ("original_max_position_embeddings", "max_position_embeddings")
+    lengths = {field: config[field] for field in outside if config.get(field)}
+    return {"position": _encoding({**config, **stated, **lengths}, stated, name=name)}
 
 
 def _stated_base(config: Mapping[str, Any], fields: tuple[str, ...]) -> object:
@@ -267,6 +289,8 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
         settings.original,
         str(kind),
         found.by_length,
+        found.rule,
+        pair_axes(values, len(frequencies)),
     )
 
 

@@ -18,6 +18,7 @@ from ...tables.embeddings import Embeddings
 from ...tables.encodings import Alibi
 from ...tables.rotary import Rotary
 from ..architectures.table_names import tower_of
+from ..architectures.type_defaults import completed
 from ..positions.rotary_parts import TOWERS_APART, part_frequencies
 from .checks import CLOSE, Check, Verdict
 
@@ -52,7 +53,7 @@ def rotary_checks(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Ch
     """
     ours = {name: one for name in embeddings.positions if isinstance(one := embeddings.positions[name], Rotary)}
     text = {name: one for name, one in ours.items() if tower_of(name) not in TOWERS_APART}
-    parts = [one.frequencies for one in part_frequencies(embeddings.config)]
+    parts = [one.frequencies for one in part_frequencies(completed(embeddings.config))]
     done: set[tuple[bytes, float]] = set()
     for turned in _turned(model):
         if (key := (turned.frequencies.tobytes(), turned.scaling)) in done:

@@ -136,7 +136,9 @@ def test_local_paths_are_refused_alike_whether_they_exist_or_not(page: Visitor, 
                 assert line == REFUSAL, path
                 plain += 1
             else:  # no source at all: said by the way it is written, which every name of that kind shares
-                assert re.search("is not a source|unknown prefix|a source must be one line", line), (path, line)
+                assert re.search(
+                    "is not a source|is an address; write the path|unknown prefix|a source must be one line", line
+                ), (path, line)
             assert "\n" not in line
     assert plain >= 25
 

@@ -143,3 +143,52 @@ def test_settings_precede_files() -> None:
     assert chat_template({"chat_template": "here"}, lambda file: asked.append(file)) == "here"  # type: ignore[arg-type,return-value]
     assert asked == []
     assert chat_template({}, {"chat_template.json": "no JSON"}.get) == ""
+
+
+NEEDED: list[tuple[dict[str, bytes], set[str]]] = [
+    (
+        {"tokenizer.model": b"\n\x05\n\x03the", "tokenizer.json": b"{}", "spiece.model": b""},
+        {"tokenizer.json"},
+    ),
+    (
+        {
+            "tokenizer.model": b"\n\x05\n\x03the",
+            "merges.bin": b"",
+            "original/tokenizer.model": b"",
+            "added_tokens.json": b"{}",
+        },
+        {"tokenizer.model", "added_tokens.json", "tokenizer_config.json"},
+    ),
+    (
+        {"tiktoken.model": b"dGhl 0\n", "tokenization_kimi.py": b"raise SystemExit"},
+        {"tiktoken.model", "tokenizer_config.json"},
+    ),
+    ({"tekken.json": b'{"vocab": [{"token_bytes": "dGhl"}], "special_tokens": []}', "vocab.txt": b""}, {"tekken.json"}),
+]
+
+
+@pytest.mark.parametrize(("more", "needed"), NEEDED)
+def test_only_the_files_that_the_vocabulary_needs_are_fetched(
+    hub: FakeHub, more: dict[str, bytes], needed: set[str]
+) -> None:
+    kept = {name: raw for name, raw in files().items() if name != "tokenizer.json"}
+    kept["tokenizer_config.json"] = b'{"tokenizer_class": "LlamaTokenizer", "bos_token": null}'
+    hub.add(
+        REPO, {**kept, **more, **({"tokenizer.json": files()["tokenizer.json"]} if "tokenizer.json" in more else {})}
+    )
+    labels = hpe.extract(REPO).token.labels
+    assert "<s>" in labels if "tokenizer.json" in more else labels.pieces[0] == "the"
+    assert labels.note == ""
+    asked = {one.path.rpartition("/")[2].partition("?")[0] for one in hub.requests}
+    small = {"config.json", "model.safetensors", "model.safetensors.index.json"}
+    assert {name for name in asked if "." in name} - small == needed
+
+
+def test_rows_that_no_file_names_are_numbered_with_a_note(hub: FakeHub) -> None:
+    hub.add(REPO, {name: raw for name, raw in files().items() if name != "tokenizer.json"})
+    token = hpe.extract(REPO).token
+    assert list(token.labels) == ["0", "1", "2", "3", "4"]
+    assert any("no tokenizer file states the tokens" in note for note in hpe.neighbours(token, "1", k=1).notes)
+    assert any("no tokenizer file states the tokens" in note for note in hpe.extract(REPO).notes), (
+        "the listing is known"
+    )

@@ -20,7 +20,7 @@ def test_errors_are_those_of_the_sessions() -> None:
         huggingface_hub.get_session().get("http://127.0.0.1:9")
     with pytest.raises(errors.bad_address):
         huggingface_hub.get_session().get("file:///nothing")
-    assert issubclass(errors.unreachable, errors.request)
+    assert all(issubclass(error, errors.request) for error in errors.unreachable)
     assert issubclass(errors.timeout, errors.request)
 
 
@@ -32,7 +32,7 @@ base = next(one for one in errors.HfHubHTTPError.__mro__ if one.__module__ in ("
 other = {"httpx": httpx2, "httpx2": httpx}[base.__module__]
 errors.HfHubHTTPError = type("HfHubHTTPError", (other.HTTPError, OSError), {})
 from hfposemb.checkpoints.hub.http_errors import http_errors
-assert http_errors().unreachable is other.ConnectError
+assert other.ConnectError in http_errors().unreachable
 """
 
 

@@ -118,7 +118,7 @@ def _configs() -> tuple[Case, ...]:
     add("model-type-an-object", '{"model_type":{"gpt2":"gpt2"}}', "inputs")
     add("model-type-a-megabyte", lambda: '{"model_type":"' + "g" * 1_000_000 + '"}', "inputs")
     add("model-type-invisible", '{"model_type":"gpt2\\u202e\\u0000\\u001b[2J\\n"}', "inputs")
-    add("rope-a-list", stated("llama", rope_scaling="[1,2]"))
+    add("rope-a-list", stated(rope_scaling="[1,2]"))
     add("rope-a-number", stated(rope_scaling="3", rope_theta='"x"', rope_parameters="[]"))
     add(
         "rope-of-itself",

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CheckpointError
-from ..file_ranges import FileRanges
-from ..limits import DEFAULT_LIMITS, Limits
-from ..strict_json import fault, shortened
+from ..errors import CheckpointError
+from .file_ranges import FileRanges
+from .limits import DEFAULT_LIMITS, Limits
+from .strict_json import fault, shortened
 
 FIRST_BYTES, NEXT_BYTES, MOST_BYTES = 2**18, 2**15, 2**21
 """Sizes of the first read, of one after a long field was skipped, and of the longest; consecutive reads double."""
@@ -60,8 +60,8 @@ class MessageReader:
         reads: Number of ranges read so far.
     """
 
-    def __init__(self, file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> None:
-        self.file, self.limits, self.reads = file, limits, 0
+    def __init__(self, file: FileRanges, limits: Limits = DEFAULT_LIMITS, *, most_fields: int = MOST_FIELDS) -> None:
+        self.file, self.limits, self.reads, self._most = file, limits, 0, most_fields
         self._buffer, self._base = b"", 0
         self._size, self._head, self._fields = FIRST_BYTES, 0, 0
 
@@ -76,8 +76,8 @@ class MessageReader:
         at = start
         while at < stop:
             self._fields += 1
-            if self._fields > MOST_FIELDS:
-                raise self.fault(f"has more than {MOST_FIELDS} fields")
+            if self._fields > self._most:
+                raise self.fault(f"has more than {self._most} fields")
             key, begin = self._varint(at, stop)
             number, wire = key >> 3, key & 7
             if not 0 < number < 2**29 or wire not in _WIRE_TYPES:

@@ -1,0 +1,114 @@
+"""What the small files beside a vocabulary declare: added and special tokens, and the class of the tokenizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .small_files import expect, given, read_tokenizer_json, token_id
+from .vocabulary import SPECIAL_NAME, Vocabulary
+
+SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Files that are read beside a vocabulary that does not state its special tokens itself."""
+
+ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+"""Roles of special tokens, in the order in which transformers adds those that the vocabulary lacks."""
+
+_LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Special and added tokens declared beside a bare vocabulary.
+
+    Attributes:
+        literal: Added tokens by id.
+        special: Special tokens.
+        parts: Special tokens by role, such as ``bos_token``.
+        more: Further special tokens, in order.
+        settings: The content of tokenizer_config.json.
+    """
+
+    literal: Mapping[int, str]
+    special: frozenset[str]
+    parts: Mapping[str, str]
+    more: tuple[str, ...]
+    settings: Mapping[str, Any]
+
+
+def read_declared(folder: Path) -> Declared:
+    """Read the files that stand beside a bare vocabulary. Raises ``SourceError`` if one violates its format."""
+    settings = read_tokenizer_json(folder / "tokenizer_config.json")
+    added = {token_id(row, token): token for token, row in read_tokenizer_json(folder / "added_tokens.json").items()}
+    special: set[str] = set()
+    for key, token in expect(given(settings, "added_tokens_decoder", {}), dict, "added_tokens_decoder").items():
+        if re.fullmatch(r"\d{1,9}", key) and (content := content_of(token)) is not None:
+            added[int(key)] = content
+            special |= {content} if isinstance(token, dict) and token.get("special") is True else set()
+    parts: dict[str, str] = {}
+    more: dict[str, None] = {}
+    whole = (settings, read_tokenizer_json(folder / "special_tokens_map.json"))
+    # transformers reads the map only if the settings do not list the added tokens.
+    for stated in reversed(whole) if "added_tokens_decoder" in settings else whole:
+        for part, value in stated.items():
+            if part.endswith("_token") and (content := content_of(value)) is not None:
+                parts[part] = content
+                special.add(content)
+            elif part.endswith("_tokens") and isinstance(value, list | dict):
+                listed = value.values() if isinstance(value, dict) else value
+                found = [content for token in listed if (content := content_of(token)) is not None]
+                special.update(found)
+                more |= dict.fromkeys(found) if part in _LISTS else {}
+    return Declared(added, frozenset(special), parts, tuple(more), settings)
+
+
+def content_of(token: Any) -> str | None:
+    """Return a token that is written as text or as an object with a ``content``; ``None`` if it is neither."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
+
+
+def tokenizer_class(folder: Path, declared: Declared, of_types: Mapping[str, str]) -> str:
+    """Return the class of the tokenizer, without ``Fast``; "" if no file says it.
+
+    Args:
+        folder: Folder of the tokenizer's files.
+        declared: What they declare.
+        of_types: Classes by model type, for folders that state no class.
+    """
+    stated = declared.settings.get("tokenizer_class")
+    if not isinstance(stated, str):
+        config = read_tokenizer_json(folder / "config.json")
+        kind = config.get("model_type")
+        stated = config.get("tokenizer_class") or (of_types.get(kind) if isinstance(kind, str) else None)
+    return stated.removesuffix("Fast") if isinstance(stated, str) else ""
+
+
+def completed(found: Vocabulary, declared: Declared, defaults: Mapping[str, str] | None = None) -> Vocabulary:
+    """Return a bare vocabulary with its declared tokens; those without an id follow the last one, as in transformers.
+
+    Args:
+        found: The vocabulary.
+        declared: What the files beside it declare.
+        defaults: Special tokens by role of the tokenizer's class, which the files may replace.
+    """
+    # The control tokens of a vocabulary are special, those that its files declare, and others by their names.
+    parts = {**(defaults or {}), **declared.parts}
+    special = found.special | declared.special | special_by_name(found.pieces) | {*parts.values()}
+    literal = {**found.literal, **declared.literal}
+    known = {*found.pieces.values(), *literal.values()}
+    row = max((*found.pieces, *literal), default=-1) + 1
+    for token in (*(parts[role] for role in ROLES if role in parts), *declared.more):
+        if token and token not in known:
+            literal[row] = token
+            known.add(token)
+            row += 1
+    return replace(found, literal=literal, special=special, declared=parts)
+
+
+def special_by_name(pieces: Mapping[int, str]) -> frozenset[str]:
+    """Return the pieces that are special by their names, which cover the tokens that only a class defines."""
+    return frozenset(piece for piece in pieces.values() if SPECIAL_NAME.fullmatch(piece))

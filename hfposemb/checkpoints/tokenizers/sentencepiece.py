@@ -1,0 +1,264 @@
+"""SentencePiece models: the pieces in the file, and the ids that a tokenizer's class gives them.
+
+The file is a protobuf message, ``ModelProto`` of https://github.com/google/sentencepiece, and a piece's id its place in
+it. Classes that came from fairseq and a few others begin with tokens of their own, leave out the first pieces or add
+tokens at the end; what they do is that of transformers' ``convert_slow_tokenizer`` and of its slow tokenizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import SourceError
+from ..file_ranges import LocalRanges
+from ..protobuf import MessageReader, Span
+from .declared import Declared, completed, read_declared, tokenizer_class
+from .small_files import LARGEST_FILE, MOST_VALUES
+from .vocabulary import Style, Vocabulary
+
+_PIECES, _TEXT, _KIND = 1, 1, 3
+"""Numbers of the fields: the pieces of the model, and text and kind of a piece."""
+
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+_KINDS = range(_NORMAL, _BYTE + 1)
+_MOST_FIELDS, _LONGEST_PIECE = 3_000_000, 2**16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a class numbers the pieces of its model.
+
+    Attributes:
+        head: What stands before the pieces: tokens, or roles such as ``bos_token``.
+        skipped: Number of leading pieces that are left out.
+        tail: What stands after them.
+        roles: Special tokens by role, which the files beside the model may replace; those that the pieces lack follow.
+    """
+
+    head: tuple[str, ...] = ()
+    skipped: int = 0
+    tail: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+_BERT: Mapping[str, str] = {
+    "bos_token": "[CLS]",
+    "eos_token": "[SEP]",
+    "unk_token": "<unk>",
+    "sep_token": "[SEP]",
+    "pad_token": "<pad>",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
+_FAIRSEQ_ROLES: Mapping[str, str] = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "cls_token": "<s>",
+    "mask_token": "<mask>",
+}
+_FAIRSEQ = ("bos_token", "pad_token", "eos_token", "unk_token")
+_ENDS: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+_PADDED: Mapping[str, str] = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+_MBART = (
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV my_MM ne_NP nl_XX "
+    "ro_RO ru_RU si_LK tr_TR vi_VN zh_CN"
+)
+_MBART50 = (
+    "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN "
+    "te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
+)
+_PLBART = "__java__ __python__ __en_XX__"
+_PLBART_MULTI = f"{_PLBART} __javascript__ __php__ __ruby__ __go__"
+_UNMASKED = {role: token for role, token in _FAIRSEQ_ROLES.items() if role != "mask_token"}
+
+LAYOUTS: Mapping[str, Layout] = {
+    "XLMRobertaTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
+    "LayoutXLMTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
+    "MLukeTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
+    "NllbTokenizer": Layout(_FAIRSEQ, 3, (), _FAIRSEQ_ROLES),
+    "MBartTokenizer": Layout(_FAIRSEQ, 3, (*_MBART.split(), "mask_token"), _FAIRSEQ_ROLES),
+    "MBart50Tokenizer": Layout(
+        ("cls_token", "pad_token", "eos_token", "unk_token"),
+        3,
+        (*_MBART.split(), *_MBART50.split(), "mask_token"),
+        {role: token for role, token in _FAIRSEQ_ROLES.items() if role != "bos_token"},
+    ),
+    "PLBartTokenizer": Layout(_FAIRSEQ, 3, (*_PLBART.split(), "mask_token"), _FAIRSEQ_ROLES),
+    "XGLMTokenizer": Layout(
+        _FAIRSEQ,
+        3,
+        tuple(f"<madeupword{number}>" for number in range(7)),
+        _UNMASKED,
+    ),
+    "SeamlessM4TTokenizer": Layout(
+        ("<pad>", "<unk>", "<s>", "</s>"),
+        3,
+        (),
+        _UNMASKED,
+    ),
+    "CamembertTokenizer": Layout(
+        ("<s>NOTUSED", "pad_token", "</s>NOTUSED", "unk_token", "<unk>NOTUSED"), 1, ("mask_token",), _FAIRSEQ_ROLES
+    ),
+    "BarthezTokenizer": Layout(roles=_FAIRSEQ_ROLES),
+    "T5Tokenizer": Layout(roles=_PADDED),
+    "VideoPrismTokenizer": Layout(roles=_PADDED),
+    "PegasusTokenizer": Layout(skipped=2, roles=_PADDED),
+    "DebertaV2Tokenizer": Layout(roles={**_BERT, "unk_token": "[UNK]", "pad_token": "[PAD]"}),
+    "AlbertTokenizer": Layout(roles=_BERT),
+    "FNetTokenizer": Layout(roles=_BERT),
+    "RemBertTokenizer": Layout(roles=_BERT),
+    "BigBirdTokenizer": Layout(roles={**_BERT, **_ENDS}),
+    "XLNetTokenizer": Layout(roles={**_FAIRSEQ_ROLES, "sep_token": "<sep>", "cls_token": "<cls>"}),
+    "CpmTokenizer": Layout(roles={**_FAIRSEQ_ROLES, "sep_token": "<sep>", "cls_token": "<cls>"}),
+    "LlamaTokenizer": Layout(roles=_ENDS),
+    "CodeLlamaTokenizer": Layout(roles=_ENDS),
+    "GemmaTokenizer": Layout(
+        roles={"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
+        | {"mask_token": "<mask>"}
+    ),
+    "ReformerTokenizer": Layout(roles={"eos_token": "</s>", "unk_token": "<unk>"}),
+    "BertGenerationTokenizer": Layout(roles={**_ENDS, "pad_token": "<pad>", "sep_token": "<::::>"}),
+    "GPTSw3Tokenizer": Layout(roles={**_ENDS, "eos_token": "<|endoftext|>", "pad_token": "<pad>"}),
+    "SpeechT5Tokenizer": Layout(roles={**_ENDS, "pad_token": "<pad>"}),
+    "SiglipTokenizer": Layout(roles={**_PADDED, "pad_token": "</s>"}),
+    "UdopTokenizer": Layout(roles=_PADDED),
+    # Its code, published with the model, appends these to the pieces.
+    "ChatGLMTokenizer": Layout(tail=("[MASK]", "[gMASK]", "[sMASK]", "sop", "eop")),
+}
+
+OF_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("xlm-roberta", "xlm-roberta-xl", "xmod", "gte", "trocr", "metaclip_2", "jina_embeddings_v3", "altclip"),
+        "XLMRobertaTokenizer",
+    ),
+    **dict.fromkeys(("t5", "longt5", "mt5", "switch_transformers", "musicgen", "musicgen_melody"), "T5Tokenizer"),
+    **dict.fromkeys(("pegasus", "pegasus_x", "bigbird_pegasus"), "PegasusTokenizer"),
+    **dict.fromkeys(("nllb", "nllb-moe"), "NllbTokenizer"),
+    **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), "SeamlessM4TTokenizer"),
+    **dict.fromkeys(("albert", "yoso"), "AlbertTokenizer"),
+    "barthez": "BarthezTokenizer",
+    "bert-generation": "BertGenerationTokenizer",
+    "big_bird": "BigBirdTokenizer",
+    "camembert": "CamembertTokenizer",
+    "code_llama": "CodeLlamaTokenizer",
+    "chatglm": "ChatGLMTokenizer",
+    "deberta-v2": "DebertaV2Tokenizer",
+    "fnet": "FNetTokenizer",
+    "gpt-sw3": "GPTSw3Tokenizer",
+    "mbart": "MBartTokenizer",
+    "plbart": "PLBartTokenizer",
+    "reformer": "ReformerTokenizer",
+    "rembert": "RemBertTokenizer",
+    "siglip": "SiglipTokenizer",
+    "speecht5": "SpeechT5Tokenizer",
+    "udop": "UdopTokenizer",
+    "videoprism": "VideoPrismTokenizer",
+    "xglm": "XGLMTokenizer",
+    "xlnet": "XLNetTokenizer",
+}
+"""Classes by model type, for folders that state none; the pieces of all other types are numbered as they stand."""
+
+
+def read_sentencepiece(folder: Path, file: str) -> Vocabulary:
+    """Return the vocabulary of a SentencePiece model and of the files beside it.
+
+    Args:
+        folder: Folder of the tokenizer's files.
+        file: Name of the model's file.
+
+    Raises:
+        SourceError: If a file violates its format.
+    """
+    declared = read_declared(folder)
+    name = tokenizer_class(folder, declared, OF_TYPES)
+    layout = _layout(name, declared)
+    roles = {**layout.roles, **declared.parts}
+    # A role that stands for a token is written as the token; transformers writes an absent one as "None".
+    head, tail = ([(roles.get(one, one), _CONTROL) for one in ends] for ends in (layout.head, layout.tail))
+    pieces: dict[int, str] = {}
+    literal: dict[int, str] = {}
+    special, unused = set(), set()
+    for row, (piece, kind) in enumerate([*head, *list(_pieces(folder / file))[layout.skipped :], *tail]):
+        pieces[row] = piece
+        if kind in (_CONTROL, _UNKNOWN):
+            special.add(piece)
+        elif kind == _UNUSED:
+            unused.add(row)
+        if kind in (_CONTROL, _UNKNOWN) or (kind == _USER_DEFINED and "▁" not in piece):
+            literal[row] = piece
+    found = Vocabulary(file, pieces, Style(space="▁"), literal, frozenset(special), unused=frozenset(unused))
+    return completed(found, declared, layout.roles)
+
+
+def _layout(name: str, declared: Declared) -> Layout:
+    """Return the layout of a class, as its settings extend it."""
+    layout = LAYOUTS.get(name, Layout())
+    if name in ("T5Tokenizer", "VideoPrismTokenizer"):
+        extra = _count(declared.settings, "extra_ids", 100)
+        return Layout(tail=tuple(f"<extra_id_{number}>" for number in range(extra - 1, -1, -1)), roles=layout.roles)
+    if name == "PLBartTokenizer":
+        if declared.settings.get("language_codes") == "multi":
+            return Layout(layout.head, layout.skipped, tuple(_PLBART_MULTI.split()), _UNMASKED)
+        return layout
+    if name == "PegasusTokenizer":
+        masks = [
+            declared.parts.get(role, default if role not in declared.settings else "")
+            for role, default in (("mask_token", "<mask_1>"), ("mask_token_sent", "<mask_2>"))
+        ]
+        unknown = (f"<unk_{number}>" for number in range(2, _count(declared.settings, "offset", 103)))
+        distinct = (mask for mask in dict.fromkeys(masks) if mask)
+        return Layout(("pad_token", "eos_token", *distinct, *unknown), 2, (), layout.roles)
+    return layout
+
+
+def _count(settings: Mapping[str, Any], name: str, absent: int) -> int:
+    found = settings.get(name, absent)
+    return found if type(found) is int and 0 <= found <= 10_000 else absent
+
+
+def _pieces(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield text and kind of each piece of a model."""
+    file = LocalRanges.open(path)
+    if file.size > LARGEST_FILE:
+        raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
+    reader, count = MessageReader(file, most_fields=_MOST_FIELDS), 0
+    for span in reader.fields(0, file.size):
+        if span.number != _PIECES:
+            continue
+        count += 1
+        if count > MOST_VALUES:
+            raise reader.fault(f"exceeds the limit of {MOST_VALUES:,} pieces for a tokenizer file")
+        text, kind = _usual(reader.bytes(span, most=_LONGEST_PIECE)) or _any(reader, span)
+        try:
+            yield text.decode(), kind if kind in _KINDS else _NORMAL
+        except UnicodeDecodeError:
+            raise reader.fault(f"piece {count - 1} is not UTF-8; download the file again") from None
+    if not count:
+        raise reader.fault("has no pieces, so it is not a SentencePiece model; download it again")
+
+
+def _usual(raw: bytes) -> tuple[bytes, int] | None:
+    """Return text and kind of a piece that is written as usual: text, score, kind; ``None`` for any other."""
+    end = raw[1] + 2 if len(raw) > 1 and raw[0] == 0x0A and raw[1] < 128 else -1
+    rest = raw[end:] if 0 < end <= len(raw) else b"?"
+    if not rest or (len(rest) == 5 and rest[0] == 0x15):
+        return raw[2:end], _NORMAL
+    if len(rest) == 7 and rest[0] == 0x15 and rest[5] == 0x18 and rest[6] < 128:
+        return raw[2:end], rest[6]
+    return None
+
+
+def _any(reader: MessageReader, span: Span) -> tuple[bytes, int]:
+    text, kind = b"", _NORMAL
+    for one in reader.fields(*reader.message(span)):
+        if one.number == _TEXT:
+            text = reader.bytes(one, most=_LONGEST_PIECE)
+        elif one.number == _KIND:
+            kind = reader.integer(one)
+    return text, kind

@@ -1,0 +1,130 @@
+"""Small files of a tokenizer, read within bounds: bytes, lines and JSON from anyone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ...errors import SourceError
+from ..strict_json import foreign
+
+LARGEST_FILE = 40 * 2**20
+"""Size limit of a tokenizer file in bytes; Gemma's has 33 MB."""
+
+MOST_VALUES = 1_000_000
+"""Limit for the values in a JSON file, merges excluded: 40 MB of short ones would take gigabytes. mT5's has 760,000."""
+
+LARGEST_TEXT = 48 * 2**20
+"""Limit for the bytes of a file's text in memory, without merges and indentation.
+
+Each character takes four bytes if the text has an emoji.
+"""
+
+LARGEST_ID = 2**31 - 1
+"""Largest token id; the Rust tokenizer's ids are 32 bits wide."""
+
+
+def is_regular_file(path: Path) -> bool:
+    """Return whether ``path`` is a regular file. Raises ``SourceError`` if it cannot be accessed."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; check the folder") from error
+
+
+def read_bounded(path: Path) -> bytes:
+    """Return a file's bytes. Raises ``SourceError`` if it cannot be read or exceeds ``LARGEST_FILE``."""
+    try:
+        with path.open("rb") as file:
+            # A link to a file of the system that states no size, such as /proc/kmsg, could be waited for forever.
+            raw = file.read(min(os.fstat(file.fileno()).st_size, LARGEST_FILE + 1))
+    except OSError as error:
+        raise SourceError(f"{path.name} cannot be read: {error.strerror}; check the file in {path.parent}") from error
+    if len(raw) > LARGEST_FILE:
+        raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
+    if raw.startswith((b"version https://git-lfs", b"<!DOCTYPE", b"<html")):
+        raise SourceError(f"{path.name} {foreign(raw[:8])}")
+    return raw
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return a UTF-8 file's lines, split at LF, CR and CRLF only. Raises ``SourceError`` if invalid or too long."""
+    try:
+        text = read_bounded(path).decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path.name} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    if text.count("\n") + text.count("\r") > MOST_VALUES:
+        raise SourceError(f"{path.name} exceeds the limit of {MOST_VALUES:,} lines for a tokenizer file")
+    # str.splitlines would also break at U+2028, which is a token in several vocabularies.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def read_tokenizer_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object, {} if the file is absent. Merges, half of some files, are skipped: they label no row."""
+    if not is_regular_file(path):
+        return {}
+    raw = _without_merges(read_bounded(path))
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raw = _without_indentation(raw)
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise SourceError(f"{path.name} exceeds the limit of {MOST_VALUES:,} values for a tokenizer file")
+    if len(raw) * _width(raw) > LARGEST_TEXT:
+        raise SourceError(f"{path.name} exceeds the limit of {LARGEST_TEXT >> 20} MB of text for a tokenizer file")
+    try:
+        text = raw.decode()
+        del raw  # free memory: the text and the parsed value each take as much again
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path.name} is not JSON ({str(error)[:80]}); download it again") from error
+    return cast(dict[str, Any], expect(found, dict, f"{path.name} as a whole"))
+
+
+_MERGES = re.compile(rb'"merges"\s*+:\s*+(?=\[)')
+_TEXT = rb'"(?:[^"\\]++|\\.)*+"'
+_LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
+
+
+def _without_merges(raw: bytes) -> bytes:
+    """Return JSON with its first list named ``merges`` emptied."""
+    # Only the first, since searching for an end after every such name would take quadratic time.
+    if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
+        return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+    return raw
+
+
+def _without_indentation(raw: bytes) -> bytes:
+    """Return JSON without most spaces at line starts; JSON strings contain no line breaks."""
+    for depth in (16, 8, 4, 2, 1):
+        raw = raw.replace(b"\n" + b" " * depth, b"\n")
+    return raw
+
+
+def _width(raw: bytes) -> int:
+    """Return the bytes per character that Python needs for this UTF-8 text."""
+    return 1 if raw.isascii() else 4 if re.search(rb"[\xf0-\xff]", raw) else 2
+
+
+def expect(value: Any, kind: type, what: str) -> Any:
+    """Return a value that must be of a type. Raises ``SourceError`` if it is not."""
+    if not isinstance(value, kind):
+        names = {dict: "an object", list: "a list", str: "a string", int: "a whole number"}
+        raise SourceError(f"{what:.80} must be {names[kind]}; found {type(value).__name__}; download the file again")
+    return value
+
+
+def given(stated: Mapping[str, Any], name: str, absent: Any) -> Any:
+    """Return a value of an object, ``absent`` if it is missing or null."""
+    return absent if stated.get(name) is None else stated[name]
+
+
+def token_id(value: Any, what: str) -> int:
+    """Return a token's id. Raises ``SourceError`` if it is none."""
+    # bool is a subclass of int in Python, but not a JSON number.
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
+        raise SourceError(f"the id of {what!r:.40} must be a whole number from 0 to {LARGEST_ID}; found {value!r:.40}")
+    return value

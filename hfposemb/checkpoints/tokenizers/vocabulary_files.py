@@ -1,0 +1,272 @@
+"""The files that state a vocabulary: which one of a folder is read, and how.
+
+tokenizer.json states everything itself. Every other file is completed by the small files beside it, which declare added
+and special tokens. The Rust tokenizer, which panics on some files, is used only to tokenise texts, in ``loading``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import SourceError
+from ...tables.table import Labels
+from ..strict_json import foreign
+from .byte_ranks import RANKED, read_tekken, read_tiktoken
+from .declared import SETTINGS, completed, read_declared, special_by_name
+from .sentencepiece import read_sentencepiece
+from .small_files import (
+    LARGEST_ID,
+    expect,
+    given,
+    is_regular_file,
+    read_lines,
+    read_tokenizer_json,
+    token_id,
+)
+from .vocabulary import Style, Vocabulary, style_by_share
+
+
+def read_labels(folder: Path, *, rows: int) -> Labels | None:
+    """Return the labels of a token table from the tokenizer files in ``folder``.
+
+    ``texts`` are readable and complete. Byte-level pieces are decoded (``Ġking`` becomes `` king``), and bytes that
+    form no character are written ``<0xE2 0x80>``. SentencePiece's ``▁king`` becomes `` king``, ``##ing`` stays,
+    ``king</w>`` becomes ``king``. Control, bidi and other invisible characters are replaced by their names. HTML is not
+    escaped. ``pieces`` are as stored, except for lone surrogates, which no file can contain and which are replaced by
+    their names.
+
+    ``classes`` holds the first of these that applies:
+
+    - *padding*: no token has this id;
+    - *unused*: so named (``[unused12]``, ``<|reserved_special_token_3|>``), even if declared special;
+    - *special*: declared so in tokenizer.json (including T5's ``<extra_id_0>``); if no token is declared so, or there
+      is only a bare vocabulary, a name such as ``<s>`` suffices;
+    - *other script*: contains a letter or vowel sign that is not Latin;
+    - *has a digit*;
+    - *continuation*: starts with ``##``; or starts with a letter and no space, if spaces are marked; or lacks ``</w>``,
+      if ends of words are marked; or is part of a character;
+    - *word start*: everything else, including punctuation. ``</w>`` marks an end, but most such pieces are whole words.
+
+    Args:
+        folder: Folder of the tokenizer's files.
+        rows: Number of rows of the table.
+
+    Returns:
+        The labels; ``None`` if the folder has no tokenizer files.
+
+    Raises:
+        SourceError: If a file violates its format.
+    """
+    vocabulary = read_vocabulary(folder)
+    return None if vocabulary is None else vocabulary.labels(rows)
+
+
+def read_vocabulary(folder: Path) -> Vocabulary | None:
+    """Return the vocabulary from the tokenizer files in ``folder``; ``None`` if there are none.
+
+    Raises ``SourceError`` for a file that violates its format.
+    """
+    file = vocabulary_file(_regular_files(folder))
+    return None if file is None else _reader_of(file)(folder, file)
+
+
+def has_vocabulary(folder: Path) -> bool:
+    """Return whether ``folder`` has a file from which ``read_labels`` can read labels."""
+    return vocabulary_file(_regular_files(folder)) is not None
+
+
+def vocabulary_file(names: Collection[str]) -> str | None:
+    """Return the file of a folder that states the vocabulary; ``None`` if no file does.
+
+    Args:
+        names: Names of the files in the folder.
+
+    >>> from hfposemb.checkpoints.tokenizers.vocabulary_files import vocabulary_file
+    >>> vocabulary_file(["config.json", "tokenizer.model", "tokenizer_config.json"])
+    'tokenizer.model'
+    """
+    known = next((file for file in _READERS if file in names), None)
+    if known is not None:
+        return known
+    named = [file for file in names if _NAMED.fullmatch(file)]
+    return named[0] if len(named) == 1 else None
+
+
+def needed_files(names: Collection[str]) -> tuple[str, ...]:
+    """Return the files of a folder that its vocabulary and its tokenizer are read from; empty if none states it.
+
+    Args:
+        names: Names of the files in the folder.
+
+    >>> from hfposemb.checkpoints.tokenizers.vocabulary_files import needed_files
+    >>> needed_files(["tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"])
+    ('tokenizer.json',)
+    """
+    file = vocabulary_file(names)
+    if file is None:
+        return ()
+    beside = () if _reader_of(file) in _WHOLE else (*SETTINGS, "config.json", *_MERGES)
+    return (file, *(one for one in beside if one in names))
+
+
+def _regular_files(folder: Path) -> list[str]:
+    """Return the names of the regular files of a folder. Raises ``SourceError`` if it cannot be listed."""
+    try:
+        return sorted(name for name in os.listdir(folder) if _may_state(name) and is_regular_file(folder / name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise SourceError(f"{folder} cannot be read: {error.strerror}; check the folder") from error
+
+
+def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
+    """Return the pieces by id from a vocabulary of the form {piece: id}, [[piece, score], …] or [piece, …]."""
+    if isinstance(vocabulary, dict):
+        ids = vocabulary.values()
+        if ids and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) <= LARGEST_ID:
+            return dict(zip(ids, vocabulary, strict=True))
+        return {token_id(row, piece): piece for piece, row in vocabulary.items()}
+    pieces = {}
+    for row, entry in enumerate(expect(vocabulary, list, what)):
+        piece = entry[0] if isinstance(entry, list) and entry else entry
+        pieces[row] = expect(piece, str, f"piece {row} of {what}")
+    return pieces
+
+
+def _components(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a normalizer, pre-tokenizer or decoder, including those of a Sequence."""
+    waiting = [found]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            for name in ("normalizers", "pretokenizers", "decoders"):
+                if isinstance(inner := part.get(name), list):
+                    waiting.extend(inner)
+
+
+def _style_of(data: Mapping[str, Any], model: Mapping[str, Any]) -> Style:
+    byte_level, space, suffix = False, "", ""
+    for part in (part for name in ("normalizer", "pre_tokenizer", "decoder") for part in _components(data.get(name))):
+        kind, pattern = part.get("type"), part.get("pattern")
+        byte_level |= kind == "ByteLevel"
+        if kind == "Metaspace":
+            space = _sign(part.get("replacement", "▁"))
+        elif kind == "Replace" and part.get("content") == " " and isinstance(pattern, dict):
+            # Llama's files have no Metaspace; their decoder replaces the mark instead.
+            sign = _sign(pattern.get("String"))
+            space = space or (sign if sign == "▁" else "")
+        elif kind == "BPEDecoder":
+            suffix = _sign(part.get("suffix", "</w>"))
+    return Style(
+        byte_level=byte_level,
+        space=space,
+        prefix=_sign(model.get("continuing_subword_prefix")),
+        suffix=_sign(model.get("end_of_word_suffix")) or suffix,
+    )
+
+
+def _sign(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= 16 else ""
+
+
+def _from_tokenizer_json(folder: Path, file: str) -> Vocabulary:
+    data = read_tokenizer_json(folder / "tokenizer.json")
+    model = expect(data.get("model"), dict, "model in tokenizer.json")
+    literal: dict[int, str] = {}
+    special = set()
+    for token in expect(given(data, "added_tokens", []), list, "added_tokens in tokenizer.json"):
+        content = expect(expect(token, dict, "an added token").get("content"), str, "content of an added token")
+        literal[token_id(token.get("id"), content)] = content
+        if token.get("special") is True:
+            special.add(content)
+    pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
+    return Vocabulary(
+        "tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special) or special_by_name(pieces)
+    )
+
+
+def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
+    declared, lines = read_declared(folder), read_lines(folder / file)
+    if is_regular_file(folder / _FAIRSEQ_MERGES):
+        return completed(Vocabulary(file, _of_dictionary(lines, file), Style()), declared, _MASK)
+    pieces = dict(enumerate(lines))
+    prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
+    return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared)
+
+
+def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
+    declared = read_declared(folder)
+    pieces = _by_id(read_tokenizer_json(folder / file), file)
+    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared)
+
+
+def _from_model(folder: Path, file: str) -> Vocabulary:
+    """Read a file that is named as SentencePiece's models are, as which Llama 3 and others publish tiktoken's text."""
+    with (folder / file).open("rb") as opened:
+        start = opened.read(512)
+    if not start.startswith(b"\n") and (kind := foreign(start[:8])):
+        raise SourceError(f"{file} {kind}")
+    return (read_tiktoken if RANKED.match(start) else read_sentencepiece)(folder, file)
+
+
+def _from_dictionary(folder: Path, file: str) -> Vocabulary:
+    declared, pieces = read_declared(folder), _of_dictionary(read_lines(folder / file), file)
+    if is_regular_file(folder / _GPT2_IDS) and all(piece.isdecimal() for row, piece in pieces.items() if row > 3):
+        # fairseq numbers GPT-2's pieces anew, by how often they occur.
+        texts = _by_id(read_tokenizer_json(folder / _GPT2_IDS), _GPT2_IDS)
+        pieces = {row: texts.get(int(piece), piece) if row > 3 else piece for row, piece in pieces.items()}
+    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared, _MASK)
+
+
+def _of_dictionary(lines: list[str], file: str) -> dict[int, str]:
+    """Return the pieces of a fairseq dictionary: four special tokens, then one on each line with its count."""
+    pieces = dict(enumerate(("<s>", "<pad>", "</s>", "<unk>")))
+    for line in lines:
+        piece, _, count = line.strip().rpartition(" ")
+        if not piece or not count.isdecimal():
+            raise SourceError(f"every line of {file} must hold a piece and its count; found {line!r:.60}")
+        pieces[len(pieces)] = piece
+    return pieces
+
+
+_MASK: Mapping[str, str] = {"mask_token": "<mask>"}
+"""What follows the pieces of a fairseq dictionary."""
+
+_FAIRSEQ_MERGES, _GPT2_IDS = "bpe.codes", "encoder.json"
+_MERGES = ("merges.txt", _FAIRSEQ_MERGES, _GPT2_IDS)
+_MODELS = ("sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "sentencepiece.model")
+_RANKS = ("tiktoken.model", "qwen.tiktoken", "hy.tiktoken")
+
+_READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
+    "tokenizer.json": _from_tokenizer_json,
+    "tekken.json": read_tekken,
+    "vocab.txt": _from_vocab_txt,
+    "vocab.json": _from_vocab_json,
+    "dict.txt": _from_dictionary,
+    _GPT2_IDS: _from_vocab_json,
+    **dict.fromkeys(_MODELS, _from_model),
+    **dict.fromkeys(_RANKS, read_tiktoken),
+}
+"""Readers by file, the file first that states most."""
+
+_NAMED = re.compile(
+    r"(?=.*(?:tok|spm|spiece|piece|bpe|vocab|text)).{1,80}\.model(?:\.v[0-9]{1,3})?(?:m[0-9])?|.{1,80}\.(?:spm|tiktoken)"
+    r"|tokenizer\.model\.v[0-9]{1,3}(?:m[0-9])?",
+    re.IGNORECASE,
+)
+"""Further names of SentencePiece models and tiktoken files, which are read if a folder has only one of them."""
+
+_WHOLE = (_from_tokenizer_json, read_tekken)
+
+
+def _may_state(name: str) -> bool:
+    return name in _READERS or _NAMED.fullmatch(name) is not None
+
+
+def _reader_of(file: str) -> Callable[[Path, str], Vocabulary]:
+    return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)

@@ -1,0 +1,176 @@
+"""What transformers' configuration class of a model type fills in for fields that a configuration leaves out.
+
+The values are data: ``python -m tests.architectures.defaults`` reads them off the classes of transformers 5.24.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from ...checkpoints.gguf.config import ARCHITECTURE
+
+Fields = dict[str, Any]
+
+_DEEPEST = 3
+_BASES = ("rope_theta", "rotary_emb_base", "rotary_base")
+_SHARES = ("partial_rotary_factor", "rotary_pct", "rotary_dim")
+_CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
+"""What follows the name of a model type in the name of a class."""
+
+
+@lru_cache(maxsize=1)
+def _entries() -> Mapping[str, Mapping[str, Any]]:
+    """Return the defaults by model type.
+
+    ``fields`` have a default; ``names`` are further names of fields; ``rope`` are the rotary parameters, by kind of
+    layer if they differ, and ``bare`` those that complete stated ones, if they are others; ``bases`` names the older
+    field of each kind's base, and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested
+    configurations with the ``type`` that they have if they name none, the fields that the whole fills in for them
+    (``always``, or ``absent`` if they are not there), and whether their fields may stand in the whole (``flat``).
+    """
+    found: Mapping[str, Mapping[str, Any]] = json.loads(
+        files(__package__).joinpath("type_defaults.json").read_text(encoding="utf-8")
+    )
+    return found
+
+
+@lru_cache(maxsize=1)
+def _by_class() -> Mapping[str, str]:
+    return {entry["class"].lower(): name for name, entry in sorted(_entries().items(), reverse=True)}
+
+
+def rotary_types() -> frozenset[str]:
+    """Return the model types that rotate by position whatever else their configuration states."""
+    flags = {"alibi", "position_embedding_type", "use_mem_rope"}
+    return frozenset(
+        name for name, entry in _entries().items() if "rope" in entry and flags.isdisjoint(entry.get("fields", {}))
+    )
+
+
+def rotates(config: Mapping[str, Any]) -> bool:
+    """Return whether models of a configuration's type can rotate by position, or leave positions out, if it says so."""
+    entry = _entries().get(str(config.get("model_type")), {})
+    return "rope" in entry or not {"alibi", "position_embedding_type"}.isdisjoint(entry.get("fields", {}))
+
+
+def type_of_class(config: Mapping[str, Any]) -> str:
+    """Return the model type of the class in ``architectures``, "" if transformers has none of that name.
+
+    Examples:
+        >>> from hfposemb.models.architectures.type_defaults import type_of_class
+        >>> type_of_class({"architectures": ["XLMRobertaForMaskedLM"]})
+        'xlm-roberta'
+    """
+    stated = config.get("architectures")
+    name = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else ""
+    for end in range(min(len(name), 100), 0, -1):
+        if (found := _by_class().get(name[:end].lower())) and _CLASS_ENDING.fullmatch(name[end:]):
+            return found
+    return ""
+
+
+def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a configuration with what transformers fills in for its model type, and so for each nested one.
+
+    Only fields about tables, positions and the first layer are filled in; what is stated stays. The configuration of a
+    GGUF file, whose format has defaults of its own, is returned as it is.
+
+    Args:
+        config: Configuration of a model, as read.
+
+    Examples:
+        >>> from hfposemb.models.architectures.type_defaults import completed
+        >>> phi = completed({"model_type": "phi"})
+        >>> phi["rope_parameters"]["partial_rotary_factor"], phi["max_position_embeddings"]
+        (0.5, 2048)
+    """
+    return config if ARCHITECTURE in config or not config else _completed(config, _DEEPEST)
+
+
+def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "") -> Fields:
+    stated = config.get("model_type")
+    found = dict(config)
+    if not isinstance(stated, str):
+        stated = model_type or type_of_class(config)
+        found |= {"model_type": stated} if stated else {}
+    # A part whose type is unknown is of the one that its field stands for.
+    entry = _entries().get(stated, _entries().get(model_type, {}))
+    parts: Mapping[str, Mapping[str, Any]] = entry.get("parts", {})
+    flat = next((part for name, part in parts.items() if part.get("flat") and config.get(name) is None), None)
+    for one in filter(None, (entry, _entries().get(flat["type"]) if flat else None)):
+        found |= _fields(found, one)
+    if not deeper:
+        return found
+    for name, part in parts.items():
+        if config.get(name) is None and part is not flat and not part.get("optional"):
+            found[name] = _completed(part.get("absent", part.get("always", {})), deeper - 1, part["type"])
+    for name, value in config.items():
+        if isinstance(value, dict):
+            part_type = parts.get(name, {}).get("type", "")
+            if value.get("model_type", part_type) == part_type:
+                value = {**parts.get(name, {}).get("always", {}), **value}
+            if part_type or "model_type" in value or "architectures" in value or str(name).endswith("config"):
+                found[name] = _completed(value, deeper - 1, part_type)
+    return found
+
+
+def _fields(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
+    """Return the fields that an entry fills in for a configuration."""
+    renamed = {own: config[alias] for alias, own in entry.get("names", {}).items() if alias in config}
+    found = {**entry.get("fields", {}), **renamed}
+    # A null is a value, such as no window; of a field that names a choice it is the default.
+    found = {
+        name: value
+        for name, value in found.items()
+        if name not in config or (config[name] is None and isinstance(value, str))
+    }
+    return found | _rope(config, entry)
+
+
+def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
+    """Return the rotary parameters of a configuration, completed by those of its type; {} if the type has none."""
+    rope: Fields = entry.get("rope", {})
+    stated = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if not rope or not isinstance(stated, dict):
+        return {}
+    nested = {part: own for part, own in stated.items() if isinstance(own, dict)}
+    if stated and not nested and any(isinstance(own, dict) for own in rope.values()) and not entry.get("scaled"):
+        return {}  # one set of parameters where the type has one for each kind of layer: taken as it is stated
+    if any(isinstance(own, dict) for own in rope.values()):
+        return (
+            {"rope_parameters": _by_layers(config, entry, nested)}
+            if nested or not config.get("rope_parameters")
+            else {}
+        )
+    if nested:
+        return {}
+    known = {**config, **stated}
+    missing = {} if stated else dict(rope)
+    rope = entry.get("bare", rope) if stated else rope
+    for name, spelt in (("rope_theta", _BASES), ("partial_rotary_factor", _SHARES)):
+        written = next((known[one] for one in spelt if known.get(one) is not None), None)
+        missing.pop(name, None)
+        if written is None and name in rope:
+            missing[name] = rope[name]
+    if rope.get("rope_type") == "axial" and stated.get("rope_type", stated.get("type", "default")) == "default":
+        missing["rope_type"] = "axial"
+    return {"rope_parameters": {**stated, **missing}}
+
+
+def _by_layers(config: Mapping[str, Any], entry: Mapping[str, Any], nested: Mapping[str, Fields]) -> Fields:
+    """Return the rotary parameters of each kind of layer; older fields state the base of one kind, or its scaling."""
+    found: Fields = {}
+    scaling = {} if nested else config.get("rope_scaling") or {}
+    for part in dict.fromkeys((*nested, *entry["rope"])):
+        own = entry.get("bare" if part in nested and "bare" in entry else "rope", {}).get(part)
+        base = config.get(entry.get("bases", {}).get(part, ""))
+        older = {} if base is None else {"rope_theta": base}
+        scaled = scaling if part in entry.get("scaled", ()) else {}
+        if own is not None or part in nested:
+            found[part] = {**(own or {}), **older, **scaled, **nested.get(part, {})}
+    return found

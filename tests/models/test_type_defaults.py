@@ -1,0 +1,180 @@
+"""What a configuration leaves out is what transformers' class of its model type fills in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import hfposemb as hpe
+from hfposemb.models.architectures.type_defaults import completed, type_of_class
+from hfposemb.models.architectures.verified_types import KNOWN
+from tests.architectures.defaults import DATA, entries, entry, text
+from tests.architectures.removed import differences
+from tests.architectures.survey import model_types
+from tests.conftest import FULL
+
+SOME = ("llama", "gemma3_text", "qwen2_vl", "gpt_neox", "roberta", "bart", "voxtral", "lfm3", "dinov3_vit")
+
+
+def test_the_data_are_those_of_the_installed_transformers() -> None:
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    written = json.loads(DATA.read_text(encoding="utf-8"))
+    if FULL:
+        assert text(entries()) == DATA.read_text(encoding="utf-8")
+    assert [name for name in SOME if json.loads(json.dumps(entry(name, CONFIG_MAPPING[name]))) != written[name]] == []
+    # Another test of the process may have registered a type.
+    own = {name for name in model_types() if CONFIG_MAPPING[name].__module__.startswith("transformers.")}
+    assert own - set(written) <= {"gemma4_assistant", "nougat"}  # no defaults of their own
+
+
+@pytest.mark.parametrize("model_type", sorted(KNOWN) if FULL else SOME)
+def test_a_field_left_out_is_what_transformers_fills_in(model_type: str) -> None:
+    assert differences(model_type) == []
+
+
+_BERT = {"hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4, "num_hidden_layers": 1, "vocab_size": 99}
+_GPT = {"n_embd": 32, "n_head": 4, "n_layer": 1, "vocab_size": 99}
+_BART = {
+    **{"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48},
+    **{"encoder_attention_heads": 4, "decoder_attention_heads": 4, "vocab_size": 99},
+}
+
+WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "2.0, no model type": (
+        "bert",
+        {"architectures": ["BertForMaskedLM"], **_BERT, "finetuning_task": None, "num_labels": 2, "output_past": True}
+        | {"max_position_embeddings": 40, "pruned_heads": {}, "torchscript": False, "type_vocab_size": 2},
+    ),
+    "2.1": ("gpt2", {"architectures": ["GPT2LMHeadModel"], **_GPT, "n_ctx": 40, "n_positions": 40, "n_special": 0}),
+    "2.2": (
+        "roberta",
+        {"architectures": ["RobertaForMaskedLM"], **_BERT, "max_position_embeddings": 42, "type_vocab_size": 1},
+    ),
+    "2.8": ("t5", {"model_type": "t5", "d_model": 32, "d_kv": 8, "d_ff": 48, "num_heads": 4, "num_layers": 1}),
+    "3.0": (
+        "bart",
+        {"model_type": "bart", **_BART, "max_position_embeddings": 40, "extra_pos_embeddings": 2}
+        | {"static_position_embeddings": False, "normalize_embedding": True, "add_bias_logits": False},
+    ),
+    "4.0": ("marian", {"model_type": "marian", **_BART, "static_position_embeddings": True, "pad_token_id": 98}),
+    "4.11": ("gptj", {"model_type": "gptj", **_GPT, "n_positions": 40, "rotary": True, "rotary_dim": 4}),
+    "4.22": ("gpt_neox", {"model_type": "gpt_neox", **_BERT, "rotary_emb_base": 500, "rotary_pct": 0.5}),
+    "4.22, less": ("gpt_neox", {"model_type": "gpt_neox", **_BERT}),
+    "4.28": ("llama", {"model_type": "llama", **_BERT, "max_sequence_length": 2048, "rms_norm_eps": 1e-6}),
+    "4.31": (
+        "llama",
+        {"model_type": "llama", **_BERT, "rope_scaling": {"type": "linear", "factor": 2.0}, "pretraining_tp": 1},
+    ),
+    "4.33": ("falcon", {"model_type": "falcon", **_BERT, "alibi": False, "new_decoder_architecture": True}),
+    "4.20": ("bloom", {"model_type": "bloom", "n_embed": 24, "num_attention_heads": 3, "n_layer": 1, "vocab_size": 99}),
+    "4.36": ("phi", {"model_type": "phi", **_BERT, "hidden_size": 64, "partial_rotary_factor": 0.25}),
+    "4.37, less": ("stablelm", {"model_type": "stablelm", **_BERT, "hidden_size": 64}),
+    "4.45, text in the whole": (
+        "qwen2_vl",
+        {"model_type": "qwen2_vl", **_BERT, "num_key_value_heads": 2, "vision_config": {"depth": 1, "embed_dim": 32}}
+        | {"rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 2]}},
+    ),
+    "4.50": (
+        "gemma3_text",
+        {"model_type": "gemma3_text", **_BERT, "num_key_value_heads": 2, "head_dim": 16}
+        | {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 5e5},
+    ),
+    "4.48": ("modernbert", {"model_type": "modernbert", **_BERT, "global_rope_theta": 9e4, "pad_token_id": 0}),
+}
+"""Configurations as transformers wrote them, with their type; fields of no meaning here are left out."""
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_old_configurations_are_read_as_transformers_reads_them(written: str, tmp_path: Path) -> None:
+    import torch
+    from transformers import CONFIG_MAPPING, AutoModel
+
+    from hfposemb.models.verification.verifying import compare
+    from tests.architectures.tiny import randomise
+
+    model_type, config = WRITTEN[written]
+    torch.manual_seed(0)
+    model = AutoModel.from_config(CONFIG_MAPPING[model_type].from_dict(json.loads(json.dumps(config)))).eval()
+    randomise(model)
+    model.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = hpe.extract(tmp_path)
+    wrong = [check for check in compare(found, model).checks if check.verdict not in ("equal", "not compared")]
+    assert wrong == []
+    assert {one.kind for one in found.positions.values()} != {"none"}
+
+
+def _checkpoint(folder: Path, names: dict[str, tuple[int, ...]], config: dict[str, Any]) -> hpe.Embeddings:
+    rng = np.random.default_rng(0)
+    save_file({name: rng.normal(size=size).astype("f4") for name, size in names.items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return hpe.extract(folder)
+
+
+_WORDS = {"embeddings.word_embeddings.weight": (33, 8)}
+_BOTH = {**_WORDS, "embeddings.position_embeddings.weight": (42, 8)}
+
+
+@pytest.mark.parametrize(
+    ("names", "config", "kind", "unread"),
+    [
+        (_BOTH, {"model_type": "esm", "position_embedding_type": "rotary"}, "rotary", True),
+        (_BOTH, {"model_type": "esm", "position_embedding_type": "absolute"}, "learned", False),
+        (_BOTH, {"model_type": "esm"}, "learned", False),
+        (_BOTH, {"model_type": "llama"}, "rotary", True),
+        (_BOTH, {"model_type": "mine"}, "learned", False),
+        (_BOTH, {"model_type": "falcon", "alibi": True}, "alibi", True),
+        (_WORDS, {"model_type": "falcon"}, "rotary", False),
+        (_WORDS, {"model_type": "granitemoehybrid"}, "none", False),
+        (_WORDS, {"model_type": "granitemoehybrid", "position_embedding_type": None}, "none", False),
+        (_WORDS, {"model_type": "granitemoehybrid", "position_embedding_type": "rope"}, "rotary", False),
+        (_WORDS, {"model_type": "mine", "architectures": ["LlamaForCausalLM"]}, "", False),
+        (_WORDS, {"architectures": ["MistralForCausalLM"]}, "rotary", False),
+        (_WORDS, {"model_type": "x", "text_config": {"model_type": "qwen2"}}, "rotary", False),
+    ],
+)
+def test_what_the_type_says_beats_what_lies_in_the_file(
+    names: dict[str, tuple[int, ...]], config: dict[str, Any], kind: str, unread: bool, tmp_path: Path
+) -> None:
+    made = {"hidden_size": 8, "num_attention_heads": 2, "max_position_embeddings": 42, "pad_token_id": 1}
+    found = _checkpoint(tmp_path, names, {**made, **config})
+    assert [one.kind for one in found.positions.values()] == ([kind] if kind else [])
+    assert any("reads it" in note for note in found.notes) is unread
+
+
+def test_nested_configurations_have_the_type_of_their_field() -> None:
+    llava = completed({"model_type": "llava", "text_config": {"vocab_size": 9}})
+    assert (llava["text_config"]["model_type"], llava["text_config"]["hidden_size"]) == ("llama", 4096)
+    assert llava["vision_config"]["image_size"] == 336
+    whisper = completed({"model_type": "encoder-decoder", "decoder": {"model_type": "gpt2", "n_embd": 8}})
+    assert (whisper["decoder"]["n_positions"], whisper["decoder"]["n_embd"]) == (1024, 8)
+    assert completed({"model_type": "gpt2", "hidden_size": 8})["n_embd"] == 8  # two names of one field
+
+
+@pytest.mark.parametrize(
+    ("name", "model_type"),
+    [
+        ("BertModel", "bert"),
+        ("BertGenerationDecoder", ""),
+        ("LLaMAForCausalLM", "llama"),
+        ("LlamaMoEForCausalLM", ""),
+        ("XLMRobertaXLForMaskedLM", "xlm-roberta-xl"),
+        ("", ""),
+        (7, ""),
+    ],
+)
+def test_a_class_of_transformers_is_one_of_its_type(name: object, model_type: str) -> None:
+    assert type_of_class({"architectures": [name]}) == model_type
+
+
+@pytest.mark.parametrize("value", [None, [], 7, "x", {"rope_type": 7}, {"full_attention": 3}, [[[]]]])
+@pytest.mark.parametrize("model_type", ["llama", "gemma3_text", "llava", "qwen2_vl", ["llama"], None])
+def test_hostile_fields_are_completed_without_an_exception(model_type: object, value: object) -> None:
+    for field in ("rope_parameters", "rope_scaling", "text_config", "architectures", "rope_theta"):
+        completed({"model_type": model_type, field: value, "text_config": {field: value, "model_type": model_type}})
