@@ -31,7 +31,7 @@ PARTS = 8
 MOST_MISFIT, MOST_EXCESS, MOST_WAVE = 4.0, 3.0, 2.5
 """Largest ``misfit``, ``excess`` and ``wave`` with which a table is compared."""
 
-FEWEST_RESIDUALS, FEWEST_ROWS = 8.0, 2.0
+FEWEST_RESIDUALS, FEWEST_ROWS = 8.0, 3.5
 """Smallest ``freedom`` and ``effective`` with which a table is compared."""
 
 ALIKE, VARIES = 0.9, 2.0
@@ -233,7 +233,7 @@ def why_untestable(left: Residuals, right: Residuals) -> str:
         if table.effective < FEWEST_ROWS:
             return (
                 f"the smoother table amounts to {table.effective:.1f} independent rows of {table.lags.count:,}, and a "
-                f"test needs at least {FEWEST_ROWS:.0f}"
+                f"test needs at least {FEWEST_ROWS:g}"
             )
         if table.freedom < FEWEST_RESIDUALS:
             return (
