@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from ..errors import CheckpointError
 from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
@@ -49,6 +50,8 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _PART = r"consolidated\.\d\d\.pth"
 """Name of a part of one of Meta's Llama checkpoints; see ``pickles.joined_parts``."""
 
+SourceOf: TypeAlias = Callable[[str], str]
+
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
@@ -78,12 +81,13 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
     return files
 
 
-def choose_file(names: Sequence[str], *, name: str) -> str | None:
+def choose_file(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
     """Choose a folder's checkpoint: a .safetensors file, or the index of several.
 
     Args:
         names: Names of the folder's files.
         name: Name of the folder in messages.
+        source: Returns the source that a file of the folder is, for the advice to name one.
 
     Returns:
         The chosen name; ``None`` if there is neither.
@@ -103,7 +107,8 @@ def choose_file(names: Sequence[str], *, name: str) -> str | None:
             return found[0]
     shown = shortened(", ".join(indexes or stored))
     if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
-        raise fault(name, f"holds several checkpoints, {shown}; name one file")
+        one = source((indexes or stored)[0])
+        raise fault(name, f"holds several checkpoints, {shown}; name one file, such as {one}")
     if stored:
         raise fault(name, f"holds shards, {shown}, but not their index; download {INDEX} too")
     return None
@@ -114,12 +119,13 @@ def has_format(file: str) -> bool:
     return PurePosixPath(file).suffix in SUFFIXES
 
 
-def choose_format(names: Sequence[str], *, name: str) -> str | None:
+def choose_format(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
     """Choose a folder's checkpoint among the files of these formats.
 
     Args:
         names: Names of the folder's files.
         name: Name of the folder in messages.
+        source: Returns the source that a file of the folder is, for the advice to name one.
 
     Returns:
         The chosen name; ``None`` if there is none.
@@ -131,8 +137,7 @@ def choose_format(names: Sequence[str], *, name: str) -> str | None:
     if len(found) > 1:
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         listed = ", ".join(map(shortened, found[:_MOST_SHOWN]))
-        one = source_inside(name, found[0], hub=True) if "/" in name else f"{name}/{found[0]}"
-        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {one}")
+        raise fault(name, f"holds {len(found)} models, {listed}{more}; name one, such as {source(found[0])}")
     return found[0] if found else None
 
 
@@ -142,12 +147,13 @@ def models(names: Sequence[str]) -> list[str]:
     return sorted(file for file in found if (split := re.search(_SPLIT, file)) is None or int(split[1]) == 1)
 
 
-def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
+def choose_pickle(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
     """Choose a folder's pickled checkpoint, as written by torch.save: a file, or the index of several.
 
     Args:
         names: Names of the folder's files.
         name: Name of the folder in messages.
+        source: Returns the source that a file of the folder is, for the advice to name one.
 
     Returns:
         The chosen name; ``None`` if there is neither.
@@ -162,7 +168,8 @@ def choose_pickle(names: Sequence[str], *, name: str) -> str | None:
     if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
         return min(stored)  # its reader joins the parts
     if len(stored) > 1:
-        raise fault(name, f"holds several pickled checkpoints, {shortened(', '.join(stored))}; name one file")
+        listed, one = shortened(", ".join(stored)), source(stored[0])
+        raise fault(name, f"holds several pickled checkpoints, {listed}; name one file, such as {one}")
     return stored[0] if stored else None
 
 
@@ -239,7 +246,8 @@ def locate_safetensors(folder: Path) -> Path:
 
 def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
     """Return what ``choose`` selects among a folder's files, else among those of its first module."""
-    if (found := choose(_names(folder), name=folder.name)) is not None:
+    source = partial(source_inside, str(folder), hub=False)
+    if (found := choose(_names(folder), name=folder.name, source=source)) is not None:
         return folder / found
     module = _first_module(folder)
     return None if module is None else _search(module, choose)

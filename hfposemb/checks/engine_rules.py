@@ -79,10 +79,10 @@ class EngineRule:
     since: str = ""
     until: str = ""
 
-    @property
-    def published(self) -> bool:
-        """Whether a thread shows it, not source alone."""
-        return "/pull/" in self.thread or "/issues/" in self.thread
+
+def is_published(thread: str) -> bool:
+    """Return whether an address is that of a thread, not of source alone."""
+    return "/pull/" in thread or "/issues/" in thread
 
 
 def _standard(given: Stated) -> bool:

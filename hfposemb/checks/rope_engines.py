@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..tables.tabular import Columns, Tabular
 from .catalogue import finding
 from .checked_source import CheckedSource
 from .engine_formulas import Stated
-from .engine_rules import ENGINES, REFERENCE, RULES, EngineRule
+from .engine_rules import ENGINES, REFERENCE, RULES, EngineRule, is_published
 from .findings import Finding
 from .rope_report import chosen_part
 from .rotary_settings import stated_scalings, type_of
@@ -73,11 +73,6 @@ class EngineTurns:
     def known(self) -> bool:
         """Whether frequencies and factor are known."""
         return self.frequencies is not None
-
-    @property
-    def published(self) -> bool:
-        """Whether a thread shows the rule, not source alone."""
-        return "/pull/" in self.thread or "/issues/" in self.thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +163,7 @@ def check_engines(source: CheckedSource) -> Iterator[Finding]:
             found = rope_engines(source.embeddings, part=part or None)
         except HfposembError:
             continue  # other findings say why there are no frequencies
-        apart = [row for row in found.differing if row.published]
+        apart = [row for row in found.differing if is_published(row.thread) and found.scaling not in ("", "default")]
         if apart:
             usual = next(row for row in found.rows if row.engine == found.reference and not row.until)
             said = f"{found.scaling} is read differently from {_in_words(usual)}: "
@@ -282,20 +277,19 @@ def _merged(rows: list[EngineTurns]) -> list[EngineTurns]:
     for row in rows:
         last = kept[-1] if kept else None
         if last is not None and last.until == row.since and _same(last, row):
-            kept[-1] = EngineTurns(
-                **{**{name: getattr(row, name) for name in row.__dataclass_fields__}, "since": last.since}
-            )
+            kept[-1] = replace(row, since=last.since)
         else:
             kept.append(row)
     return kept
 
 
 def _same(one: EngineTurns, other: EngineTurns) -> bool:
-    facts = (one.attention_factor, one.length, one.parts_at, one.refused)
+    facts = ((row.attention_factor, row.length, row.parts_at, row.refused) for row in (one, other))
+    if next(facts) != next(facts):
+        return False
     if one.frequencies is None or other.frequencies is None:
-        return facts == (other.attention_factor, other.length, other.parts_at, other.refused)
-    close = np.allclose(one.frequencies, other.frequencies, rtol=1e-9)
-    return bool(close and facts == (other.attention_factor, other.length, other.parts_at, other.refused))
+        return one.frequencies is other.frequencies
+    return bool(np.allclose(one.frequencies, other.frequencies, rtol=1e-9))
 
 
 def first_parting(

@@ -23,7 +23,7 @@ _LAYER = re.compile(r"^(.*?)(layers|layer|h|blocks|block)\.(\d+)\.")
 LAYER_FIELDS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _PREDICTED = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers", "num_hash_layers")
 _TORCH = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-NAMED_BY_TRANSFORMERS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+_NAMED_BY_TRANSFORMERS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 """Ends of files whose tensors are named as in transformers."""
 
 _WITHOUT = re.compile(r"position|pos_emb|type_vocab_size|token_type")
@@ -81,7 +81,7 @@ def _tables(source: CheckedSource) -> Iterator[Finding]:
     """Yield a finding for each table that every model of this type has, and that is not stored."""
     files = {info.file for info in source.infos.values()}
     needed = needed_tables(source.config)
-    if not needed or not files or not all(file.endswith(NAMED_BY_TRANSFORMERS) for file in files):
+    if not needed or not files or not all(file.endswith(_NAMED_BY_TRANSFORMERS) for file in files):
         return
     fields = (item for part in configurations(source.config) for item in part.items())
     if any(_WITHOUT.search(name) and value in (False, 0) for name, value in fields):

@@ -117,11 +117,7 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     except HfposembError as error:
         source.skipped(f"rows of the token table: {error}")
         return
-    if not facts.whole:
-        source.skipped(
-            f"{len(facts.rows):,} of {table.shape[0]:,} rows of the token table are read, from row "
-            f"{int(facts.rows[0]):,} to {int(facts.rows[-1]):,}; --full reads all"
-        )
+    _say_if_partly(source, facts, table, "the token table")
     padding = source.text.get("pad_token_id", source.config.get("pad_token_id"))
     padding = padding if isinstance(padding, int) else None
     where = str(table.provenance.file or "")
@@ -136,8 +132,11 @@ def check_further_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Findin
     """Yield findings about output heads, token types, relative positions, and the tables of other parts."""
     first = ("token", "position") if vocabularies(source.config) else ("token",)
     tables = [table for role in source.embeddings.tables if role not in first and (table := source.table(role))]
-    own = {role: tie.tensor for role, tie in source.embeddings.ties.items() if tie.tensor in source.names}
-    own = {role: name for role, name in own.items() if source.embeddings.ties[role].how in SEPARATE}
+    own = {
+        role: tie.tensor
+        for role, tie in source.embeddings.ties.items()
+        if tie.how in SEPARATE and tie.tensor in source.names
+    }
     if source.remote and not source.full:
         for name in (*(table.provenance.tensor for table in tables), *own.values()):
             source.skipped(f"rows of {name}; --full reads them")
@@ -146,9 +145,11 @@ def check_further_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Findin
         yield from _further(source, table, None)
     for role in source.embeddings.heads:
         head = source.readable(f"the output head {role}", partial(source.embeddings.heads.__getitem__, role))
-        if head is not None:
-            yield from _further(source, head, tokens) if role in own else ()
-            yield from _numbers(head.bias, str(head.bias_tensor), head.provenance.file)
+        if head is None:
+            continue
+        yield from _further(source, head, tokens) if role in own else ()
+        bias = source.readable(f"the bias of {role}", partial(getattr, head, "bias"))
+        yield from _numbers(bias, str(head.bias_tensor), head.provenance.file)
     for part in source.embeddings.positions:
         found = source.readable(part, partial(source.embeddings.positions.__getitem__, part))
         for numbers in (getattr(found, "bias", None), getattr(found, "rows", None)):
@@ -162,6 +163,7 @@ def _further(source: CheckedSource, table: EmbeddingTable, tokens: Tokens | None
     facts = source.readable(f"rows of {tensor}", lambda: facts_of(table, chosen_spans(source, table, [])))
     if facts is None:
         return
+    _say_if_partly(source, facts, table, str(tensor))
     yield from _not_finite(facts, str(file or ""), str(tensor))
     zero = facts.rows[facts.finite & (facts.norms == 0)].tolist()
     if tokens is not None and tokens.vocabulary is not None:
@@ -169,6 +171,15 @@ def _further(source: CheckedSource, table: EmbeddingTable, tokens: Tokens | None
     if 0 < len(zero) < len(facts.rows):
         said = f"{len(zero):,} of {len(facts.rows):,} rows of {tensor} are zero; the first is row {zero[0]:,}"
         yield finding("rows-zero", said, file=file, rows=len(zero), row=zero[0])
+
+
+def _say_if_partly(source: CheckedSource, facts: RowFacts, table: EmbeddingTable, name: str) -> None:
+    """Record which rows of a table were read, unless all were."""
+    if not facts.whole:
+        source.skipped(
+            f"{len(facts.rows):,} of {table.shape[0]:,} rows of {name} are read, from row "
+            f"{int(facts.rows[0]):,} to {int(facts.rows[-1]):,}; --full reads all"
+        )
 
 
 def _numbers(values: NDArray[Any] | None, name: str, file: str | None) -> Iterator[Finding]:

@@ -488,7 +488,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
     turns = opened.family().kind == "rotary"
     placed = mechanisms(opened, main, frozenset() if turns else frozenset(tower for tower, axis in split))
-    names = keys([*split, *((one.tower, one.axis) for one in placed)])
+    words = main if found["token"] else None
+    names = keys([*split, *((one.tower, one.axis) for one in placed)], words)
     tables = LazyMapping(makers)
     encodings: dict[str, Callable[[], PositionEncoding]] = {}
     for (candidate, plane), (tower, axis), key in zip(stored.values(), split, names, strict=False):

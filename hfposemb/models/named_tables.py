@@ -84,11 +84,11 @@ def on_offer(opened: Opened) -> str:
     if not names:
         return "it has no tensors"
     near = outside_layers(names) or names
-    known = [name for name in near[:_MOST_READ] if opened.at_hand(name)]
+    known = [name for name in names[:_MOST_READ] if opened.at_hand(name)]
     if largest := _largest(tensors, known):
         shown = (f"{name} {list(tensors.info(name).shape)}" for name in largest[:_LISTED])
         said = f"its largest tensors of two axes are {', '.join(shown)}"
-    elif len(known) < len(near):
+    elif len(known) < len(names):
         said = f"its tensors include {_listed(near)}"
     else:
         return f"none of its {len(names):,} tensors has two axes; they include {_listed(near)}"

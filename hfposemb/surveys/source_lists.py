@@ -127,11 +127,18 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
 
 
 def _of_hub(repo: str, access: Access) -> list[str]:
+    from ..checkpoints.hub.cache import refs_here
     from ..checkpoints.hub.http import Wire
     from ..checkpoints.hub.refs import list_refs
 
     wire = Wire(repo, "main", access.sent)
-    refs = list_refs(wire, wire.deadline())
+    try:
+        refs = list_refs(wire, wire.deadline())
+    except OfflineError:
+        # Without the user's token, nothing of the cache of this machine's user is shown.
+        refs = [] if access.foreign else refs_here(repo)
+        if not refs:
+            raise
     return [ref.removeprefix("refs/tags/") for ref in refs if not ref.startswith(("refs/pr/", "refs/convert/"))]
 
 

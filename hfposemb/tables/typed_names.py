@@ -8,15 +8,31 @@ from urllib.parse import unquote, urlsplit
 from ..errors import SourceError
 from .sources import LOCAL_PREFIXES
 
+_LONGEST = 1_000
+"""Longest text that is searched, since what is searched may come from anybody."""
+
 _NAME = r"[\w.-]+/[\w.-]+"
-_CALL = re.compile(rf"""(?:from_pretrained|pipeline|SentenceTransformer|extract|load)\(.*?["']({_NAME})["']""")
-_COMMAND = re.compile(
-    r"(?:\$\s*)?(?:(?:hf|huggingface-cli)\s+download|git\s+(?:clone|lfs\s+clone)|ollama\s+(?:run|pull)|vllm\s+serve|"
-    r"(?:\S*llama-\w+)\s.*?-hfr?|mlx_lm\.\w+\s.*?--model|.*?\s--model[\w-]*)[\s=]+([^\s-]\S*).*"
+_CALLS = (
+    re.compile(r"""(?:from_pretrained|snapshot_download|hf_hub_download)\(\s*["'](\w[\w./-]*)["']"""),
+    re.compile(r"""\b(?:model|model_id|model_name|repo_id|\w*name_or_path)\s*=\s*["'](\w[\w./-]*)["']"""),
+    re.compile(rf"""[(=].*?["']({_NAME})["']"""),
 )
+"""Lines of code, those that say most first."""
+
+_COMMAND = re.compile(
+    r"(?:\$\s*)?(?:(?:hf|huggingface-cli)\s+download|git\s+(?:clone|lfs\s+clone)|(?:ollama|docker\s+model)\s+(?:run|pull)|"
+    r"vllm\s+serve|\S*llama-\w+\s.*?-hfr?|.*?\s--model[\w-]*)[\s=]+([^\s-]\S*).*"
+)
+_STATED = {
+    name: re.compile(rf"""\b{name}\b["']?\s*[=\s:]\s*["']?([\w][\w./-]*)""") for name in ("revision", "subfolder")
+}
+"""What a command or a line of code states beside the name."""
+
+_ADDRESS = re.compile(r"""(?<![^\s"'`<(\[])(?:https?|git|ssh|hf|file)://[^\s"'`<>()\[\]]+""")
 _HOSTS = re.compile(r"(?:[\w-]+\.)?(?:huggingface\.co|hf\.co|hf-mirror\.com)")
-_PAGES = ("tree", "blob", "resolve", "raw", "commit", "commits", "blame", "edit", "discussions", "settings")
-_WITHOUT_FILE = ("commit", "commits", "discussions", "settings")
+_PAGES = ("tree", "blob", "resolve", "raw", "commit", "commits", "blame", "edit", "revision")
+"""What stands before the revision in an address of the Hub."""
+
 _OTHER_KINDS = {"datasets": "a dataset", "spaces": "a Space", "collections": "a collection", "papers": "a paper"}
 _KEPT = re.compile(r"models--([\w.-]+?)--([\w.-]+?)(?:[/\\]snapshots[/\\](\w+)((?:[/\\][\w.+=-]+)*))?[/\\]?")
 _CHECKPOINTS = (".safetensors", ".bin", ".gguf", ".onnx", ".pt", ".pth", ".ckpt", ".index.json")
@@ -46,9 +62,9 @@ def source_name(text: str) -> str:
         >>> source_name("hf download google-bert/bert-base-uncased")
         'google-bert/bert-base-uncased'
     """
-    if text.startswith(LOCAL_PREFIXES) or not text.isprintable():
+    if len(text) > _LONGEST or text.startswith(LOCAL_PREFIXES) or not text.isprintable() or _has_options(text):
         return text
-    found = _read(text.strip("\"'`<> "))
+    found = _read(text)
     if found is None:
         return text
     if not _RESULT.fullmatch(found):
@@ -56,22 +72,43 @@ def source_name(text: str) -> str:
     return found
 
 
-def _read(name: str) -> str | None:
+def _has_options(text: str) -> bool:
+    """Return whether a text is the name of a source with options, which stand as they are written."""
+    name, mark, _ = text.partition("?")
+    return bool(mark) and _RESULT.fullmatch(name) is not None and not _HOSTS.fullmatch(name.partition("/")[0])
+
+
+def _read(text: str) -> str | None:
     """Return the name for what names a model elsewhere; ``None`` if it is nothing of the kind."""
-    if (call := _CALL.search(name)) is not None:
-        return call[1]
-    if (command := _COMMAND.fullmatch(name)) is not None:
-        name = command[1].strip("\"'`")
-    name = re.sub(r"^git@([\w.-]+):", r"https://\1/", name)
+    if (address := _ADDRESS.search(text)) is not None:
+        return _beside(_name(address[0]), text)
+    if (named := next((found for call in _CALLS if (found := call.search(text))), None)) is not None:
+        return _beside(named[1], text)
+    if (command := _COMMAND.fullmatch(text)) is not None:
+        return _beside(_name(command[1].strip("\"'`")) or command[1], text)
+    return _name(text.strip("\"'`<> "))
+
+
+def _beside(name: str | None, text: str) -> str | None:
+    """Return a name with the revision and the folder that a command or a line of code states beside it."""
+    stated = {field: found[1] for field, pattern in _STATED.items() if (found := pattern.search(text))}
+    if name is None or not stated:
+        return name
+    repo, _, revision = name.partition("@")
+    return _written(repo, revision or stated.get("revision", ""), stated.get("subfolder", "").split("/"))
+
+
+def _name(text: str) -> str | None:
+    """Return the name for a single word, ``None`` if it names no model."""
+    name = re.sub(r"^git@([\w.-]+):", r"https://\1/", text)
     if name.startswith("file:"):
         raise SourceError(f"{name[:80]!r} is an address; write the path itself, such as /folder/model.safetensors")
     if name.startswith("hf://"):
         return _of_hub_path(name.removeprefix("hf://"))
-    if re.match(r"(?:https?|git|ssh)://", name) or _HOSTS.fullmatch(name.partition("/")[0]):
+    if _ADDRESS.fullmatch(name) or _HOSTS.fullmatch(name.partition("/")[0]):
         return _of_address(name)
     if (kept := _KEPT.fullmatch(name)) is not None:
-        inside = (kept[4] or "").replace("\\", "/")
-        return f"{kept[1]}/{kept[2]}{inside}" + (f"@{kept[3]}" if kept[3] else "")
+        return _written(f"{kept[1]}/{kept[2]}", kept[3] or "", re.split(r"[/\\]", kept[4] or ""))
     if (quantised := _QUANTISED.fullmatch(name)) is not None:
         raise _of_quantisation(quantised[1], quantised[2])
     plain = name.removeprefix("models/").rstrip("/") if name.count("/") > 1 else name
@@ -100,35 +137,29 @@ def _of_hub_path(path: str) -> str:
 def _of_address(text: str) -> str:
     """Return the name for the address of a page, a file or a git repository on the Hub."""
     address = urlsplit(text if "://" in text else f"https://{text}")
-    host = address.hostname or ""
-    if not _HOSTS.fullmatch(host):
+    if not _HOSTS.fullmatch(address.hostname or ""):
         raise SourceError(f"{text[:80]!r} is no address of the Hub; write owner/name, or ./folder for this machine")
     parts = [part for part in unquote(address.path).split("/") if part]
     while parts and parts[0] in ("api", "models"):
         parts = parts[1:]
-    if parts and parts[0] in _OTHER_KINDS:
+    if not parts:
+        raise SourceError(f"{text[:80]!r} names no model; write owner/name")
+    if parts[0] in _OTHER_KINDS:
         raise _other_kind(parts[0], text)
-    if len(parts) < 2 or parts[1] in _PAGES:
-        if len(parts) == 1 or (parts and parts[1] in _PAGES):
-            parts = ["", *parts]  # a model without an owner, such as gpt2
-        else:
-            raise SourceError(f"{text[:80]!r} names no model; write owner/name")
-    name = "/".join(filter(None, parts[:2])).removesuffix(".git")
-    rest = parts[2:]
+    # The oldest models have no owner, such as gpt2.
+    owned = len(parts) > 1 and parts[1] not in _PAGES
+    name, rest = "/".join(parts[: 1 + owned]).removesuffix(".git"), parts[1 + owned :]
     if (quantised := _QUANTISED.fullmatch(name)) is not None:
         raise _of_quantisation(quantised[1], quantised[2])
-    if len(rest) >= 2 and rest[0] in _PAGES:
-        revision = rest[1] if rest[0] not in ("discussions", "settings") else ""
-        if revision == "refs" and len(rest) >= 4:
-            revision, rest = "/".join(rest[1:4]), [rest[0], *rest[3:]]
-        return _written(name, revision, [] if rest[0] in _WITHOUT_FILE else rest[2:])
-    if rest and rest[0] == "revision" and len(rest) == 2:
-        return _written(name, rest[1], [])
-    return name
+    if len(rest) < 2 or rest[0] not in _PAGES:
+        return name  # a page of discussions or settings, or none
+    several = 3 if rest[1] == "refs" else 1  # refs/pr/1
+    return _written(name, "/".join(rest[1 : 1 + several]), rest[1 + several :])
 
 
 def _written(name: str, revision: str, inside: list[str]) -> str:
     """Return the name of a source; a file that is no checkpoint stands for the folder that it is in."""
+    inside = [part for part in inside if part]
     if inside and "." in inside[-1] and not inside[-1].endswith(_CHECKPOINTS):
         inside = inside[:-1]
     if len(inside) == 1 and re.fullmatch(r"(model\.safetensors|pytorch_model\.bin)(\.index\.json)?", inside[0]):

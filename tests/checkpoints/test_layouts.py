@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.errors import SourceError
+from hfposemb.errors import CheckpointError, SourceError
 from tests.hub import FakeHub
+from tests.support.checkpoints.gguf_models import Model
 from tests.support.checkpoints.layouts import (
+    CONFIG,
     LAYOUTS,
     MEGATRON,
+    MODEL,
     ROWS,
     STATE,
     pickled,
+    placed,
 )
 
 
@@ -70,3 +74,37 @@ def test_a_part_of_a_megatron_checkpoint_is_no_table(tmp_path: Path) -> None:
         SourceError, match=r"one of 4 parts of a Megatron-LM checkpoint, each with a slice of all tables"
     ):
         hpe.extract(folder / "release" / "mp_rank_01" / "model_optim_rng.pt")
+
+
+SEVERAL = {
+    "safetensors": {
+        "config.json": CONFIG,
+        "one.safetensors": MODEL["model.safetensors"],
+        "two.safetensors": MODEL["model.safetensors"],
+    },
+    "pickles": {"config.json": CONFIG, "one.bin": pickled(STATE), "two.bin": pickled(STATE)},
+}
+
+
+@pytest.mark.parametrize("kind", [*SEVERAL, "gguf"])
+@pytest.mark.parametrize("where", ["here", "on the Hub", "in a folder of a revision"])
+def test_the_advice_to_name_one_of_several_names_a_source_that_opens(
+    kind: str, where: str, hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Model("llama", tensors={"token_embd.weight": ROWS}).write(tmp_path / "made.gguf").read_bytes()
+    files = SEVERAL.get(kind, {"one.gguf": made, "two.gguf": made})
+    monkeypatch.chdir(tmp_path)
+    if where == "here":
+        write(tmp_path / "mine", files)
+        source = "./mine"
+    elif where == "on the Hub":
+        hub.add("a/mine", files)
+        source = "a/mine"
+    else:
+        hub.add("a/mine", placed("runs", files))
+        source = "a/mine/runs@main"
+    options = {"allow_full_download": True}
+    with pytest.raises(CheckpointError, match=r", such as \S+$") as told:
+        hpe.extract(source, **options)
+    advised = str(told.value).rpartition(" ")[2]
+    assert np.array_equal(hpe.extract(advised, **options).token.vectors, ROWS)

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import hfposemb as hpe
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
+from hfposemb.checks import table_rows
 from hfposemb.checks.catalogue import RULES
 from hfposemb.checks.checked_source import open_source
 from hfposemb.checks.output_head import head_facts
@@ -272,6 +273,13 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "another dtype": (llama, lambda f: change(f, dtype="bfloat16"), "dtype-differs", "note"),
 }
 """Planted faults: sound checkpoint, plant, the finding and its severity."""
+
+
+def test_what_was_not_read_of_a_head_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "chosen_spans", lambda source, table, wanted: [range(4)])
+    found = hpe.check(llama(tmp_path))
+    for name in ("the token table", "lm_head.weight"):
+        assert any(f"4 of {TOKENS} rows of {name} are read" in said for said in found.not_checked), found.not_checked
 
 
 @pytest.mark.parametrize("make", [llama, bert, t5])

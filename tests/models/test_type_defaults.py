@@ -178,3 +178,10 @@ def test_a_class_of_transformers_is_one_of_its_type(name: object, model_type: st
 def test_hostile_fields_are_completed_without_an_exception(model_type: object, value: object) -> None:
     for field in ("rope_parameters", "rope_scaling", "text_config", "architectures", "rope_theta"):
         completed({"model_type": model_type, field: value, "text_config": {field: value, "model_type": model_type}})
+
+
+def test_the_table_of_an_image_tower_never_stands_for_the_text(tmp_path: Path) -> None:
+    names = {"model.embed_tokens.weight": (33, 8), "model.sam_model.pos_embed": (1, 4, 4, 8)}
+    found = _checkpoint(tmp_path, names, {"model_type": "mine", "vocab_size": 33, "hidden_size": 8})
+    assert set(found.tables) == {"token", "vision.position"}
+    assert list(found.positions) == ["vision"]

@@ -37,6 +37,8 @@ REFUSED = {
     "https://example.com/owner/name": "is no address of the Hub",
     "https://huggingface.co": "names no model",
     "file:///etc/passwd": "write the path itself",
+    "owner/name?base=https://huggingface.co/other/model": "unknown prefix 'https'",
+    'owner/name?base="other/model"': "is not a source",
     "https://huggingface.co/../../etc/passwd": "names no model",
     "hf://../../etc": "names no model",
     "models--..--..": "names no model",

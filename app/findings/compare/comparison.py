@@ -58,7 +58,8 @@ computed after subtracting the mean row, so that what all rows share is ignored.
 values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
 is not tested. For tokens, chance is the same rows in random order. Positions form smooth curves, and any two smooth
 curves are somewhat alike; their surrogates keep the smoothness of both tables and flip the signs of one table's
-components at random. Positions of outlying norm are left out of the test.
+components at random, as if a table were as smooth everywhere: for tables whose steps or norms change along the way, a
+small p may say only that they change alike. Positions of outlying norm are left out of the test.
 """
 
 
@@ -286,22 +287,26 @@ def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> 
 
 
 def pairs_title(found: Compared) -> str:
-    """State which two tables are most alike, by CKA above chance."""
+    """State which two tables are most alike by CKA, and above chance if that was tested."""
     assert found.comparison is not None
-    above: list[tuple[float, str]] = []
-    for pair in found.comparison.pairs:
-        null = pair.measures.get("CKA")
-        if null is not None and html_tables.standing(null) == "above":
-            left, right = (found.named.get(name, name) for name in (pair.left, pair.right))
-            above.append((null.observed, f"{pair.role}s of {left} and {right}"))
+    named, pairs = found.named, [pair for pair in found.comparison.pairs if "CKA" in pair.observed]
+    tested = [pair for pair in pairs if "CKA" in pair.measures]
+    above = [pair for pair in tested if html_tables.standing(pair.measures["CKA"]) == "above"]
+    if not pairs:
+        return "No two tables could be compared"
+    most = max(above or pairs, key=lambda pair: pair.observed["CKA"])
+    left, right = (named.get(name, name) for name in (most.left, most.right))
+    tables, cka = f"{most.role}s of {left} and {right}", f"CKA {html_tables.figure(most.observed['CKA'])}"
+    if not tested:
+        return f"The {tables} are the most similar, by {cka}, not compared with chance"
+    beside = f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
     if not above:
-        return "No two tables are more similar than expected by chance"
-    value, tables = max(above)
-    cka = f"CKA {html_tables.figure(value)}"
+        none = "No two tables are" if not beside else f"None of {len(tested)} pairs of tables is"
+        return f"{none} more similar than expected by chance{beside}"
     if len(above) > 1:
-        return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}"
-    who = "Only the" if len(found.comparison.pairs) > 1 else "The"
-    return f"{who} {tables} are more similar than expected by chance: {cka}"
+        return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}{beside}"
+    who = "Only the" if len(tested) == len(pairs) > 1 else "The"
+    return f"{who} {tables} are more similar than expected by chance: {cka}{beside}"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:

@@ -33,6 +33,12 @@ def commit_here(repo: str, revision: str) -> str | None:
     return commit if _is_commit(commit) and _snapshot(repo, commit).is_dir() else None
 
 
+def refs_here(repo: str) -> list[str]:
+    """Return the names of the revisions of a repository that Hugging Face's own cache knows."""
+    root = _folder(repo) / "refs"
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
 def files_here(repo: str, commit: str) -> tuple[str, ...]:
     """Return the names of the files of a commit that Hugging Face's own cache holds, () if none."""
     root = _snapshot(repo, commit)

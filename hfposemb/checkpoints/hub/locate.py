@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ...errors import MissingFileError, OfflineError
 from ..deadline import Deadline
@@ -131,7 +132,8 @@ class Locator:
             for folder in folders:
                 inside = [file.removeprefix(folder) for file in listing if file.startswith(folder)]
                 shown = source_inside(name, folder.rstrip("/"), hub=True) if folder else name
-                found = choose([file for file in inside if "/" not in file], name=shown)
+                source = partial(source_inside, shown, hub=True)
+                found = choose([file for file in inside if "/" not in file], name=shown, source=source)
                 if found is not None:
                     return self._chosen(folder, found, deadline)
             if choose is choose_pickle:

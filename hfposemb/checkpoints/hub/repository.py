@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
@@ -266,9 +267,9 @@ def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
 def _folder_here(source: HubSource, access: Access) -> str:
     """Return what to write if a folder or file of the working directory has this name; "" if none, or for others."""
     name = "/".join(filter(None, (source.repo, source.path)))
-    if access.foreign or source.revision not in (None, "main") or not Path(name).exists():
+    if access.foreign or source.revision not in (None, "main") or not os.path.exists(name):
         return ""
-    return f"; {'a folder' if Path(name).is_dir() else 'a file'} of this name is here: write ./{name}"
+    return f"; {'a folder' if os.path.isdir(name) else 'a file'} of this name is here: write ./{name}"
 
 
 def folder_of(path: str) -> str:

@@ -139,14 +139,10 @@ def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
     if not rope or not isinstance(stated, dict):
         return {}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict)}
-    if stated and not nested and any(isinstance(own, dict) for own in rope.values()) and not entry.get("scaled"):
-        return {}  # one set of parameters where the type has one for each kind of layer: taken as it is stated
     if any(isinstance(own, dict) for own in rope.values()):
-        return (
-            {"rope_parameters": _by_layers(config, entry, nested)}
-            if nested or not config.get("rope_parameters")
-            else {}
-        )
+        # One set of parameters where the type has one for each kind of layer is taken as it is stated.
+        flat = config.get("rope_parameters") or (stated and not entry.get("scaled"))
+        return {} if flat and not nested else {"rope_parameters": _by_layers(config, entry, nested)}
     if nested:
         return {}
     known = {**config, **stated}

@@ -45,6 +45,9 @@ _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
 _READS_BOTH = ("moonshine_streaming", "sam3_vit_model")
 """Model types with rotary positions that read a stored table too."""
 
+_APART = frozenset(("vision", "audio", "video"))
+"""Towers whose positions are never those of the text."""
+
 _DRAWN = 512
 """Positions drawn if the configuration does not state a longest input."""
 
@@ -398,13 +401,17 @@ def _convolutions(opened: Opened) -> Iterator[Placed]:
         yield Placed(tower, "", partial(Convolution, width, max(channels // max(group, 1), 1)))
 
 
-def keys(placed: list[tuple[str, str]]) -> list[str]:
+def keys(placed: list[tuple[str, str]], main: str | None = None) -> list[str]:
     """Return a key for every (tower, axis): the tower only if there are several, ``position`` if nothing remains.
 
     If there are towers other than encoder and decoder, and none is ``text``, encodings without a tower get ``text``.
+
+    Args:
+        placed: Tower and axis of each encoding.
+        main: Tower of the token table, ``None`` without one; positions of images or sound alone are not its own.
     """
     towers = {tower for tower, _ in placed}
-    several = len(towers) > 1
+    several = len(towers) > 1 or (main is not None and main not in towers and bool(towers & _APART))
     beside = several and bool(towers - {"", "encoder", "decoder"})
     found: list[str] = []
     taken: Counter[str] = Counter()

@@ -26,6 +26,7 @@ from hfposemb.app.findings.compare.comparison import (
     maps_panels,
     moved_panels,
     pairs_html,
+    pairs_title,
     quick,
     why_not,
 )
@@ -281,3 +282,26 @@ def test_only_a_click_reads_the_field_of_pairs() -> None:
     (field,) = (one for one in blocks.blocks.values() if isinstance(one, gr.Radio) and one.label == "Pair")
     targets = [target for event in blocks.fns.values() if field in event.inputs for target in event.targets]
     assert targets == [(field._id, "input")]
+
+
+def test_the_title_of_pairs_says_no_more_than_was_tested() -> None:
+    """A curve too simple to be tested is neither above chance nor not, even beside its own copy."""
+    line = np.linspace(0, 1, 64)[:, None] * np.ones(8)
+    turned = line @ np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
+    rng = np.random.default_rng(1)
+    rough = [rng.normal(size=(64, 8)) for _ in range(2)]
+    cases = {
+        "The positions of a and b are the most similar, by CKA 1.000, not compared with chance": (line, turned),
+        "No two tables are more similar than expected by chance": rough,
+        "The positions of a and b are more similar than expected by chance: CKA 1.000": (rough[0], rough[0]),
+        "None of 1 pairs of tables is more similar than expected by chance; 2 of 3 were not compared with chance": (
+            line,
+            *rough,
+        ),
+        "The positions of a and b are more similar than expected by chance: CKA 1.000; "
+        "2 of 3 were not compared with chance": (rough[0], rough[0], line),
+    }
+    for title, tables in cases.items():
+        sources = {name: hpe.from_arrays(position=rows, name=name) for name, rows in zip("abc", tables, strict=False)}
+        comparison = hpe.compare(*sources.values())
+        assert pairs_title(Compared((), comparison, done=True)) == title

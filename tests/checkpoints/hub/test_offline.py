@@ -15,6 +15,7 @@ from safetensors.numpy import save
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import OfflineError
+from hfposemb.surveys.source_lists import revisions
 from tests.hub import FakeHub
 from tests.support.checkpoints.gguf_models import Model
 from tests.support.checkpoints.layouts import CONFIG, MODEL, ROWS, STATE, pickled, placed
@@ -136,3 +137,20 @@ def test_strangers_are_shown_nothing_of_the_cache(
     for source in ("a/model", f"a/model@{commit}"):
         with pytest.raises(OfflineError):
             hpe.extract(source, token=False)
+
+
+def test_revisions_are_those_of_the_cache(
+    hub: FakeHub, tmp_path: Path, offline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("a/model", MODEL)
+    for name in ("step1", "step2"):
+        hub.add("a/model", {**MODEL, "README.md": name.encode()}, branch=name)
+        for file in MODEL:
+            hf_hub_download("a/model", file, revision=name, cache_dir=tmp_path / "hub")
+    go_offline(offline, monkeypatch)
+    assert revisions("a/model", "step*") == ["a/model@step1", "a/model@step2"]
+    assert np.array_equal(hpe.extract("a/model@step2").token.vectors, ROWS)
+    with pytest.raises(OfflineError):
+        revisions("a/model", "step*", token=False)
+    with pytest.raises(OfflineError):
+        revisions("a/other", "step*")
