@@ -233,6 +233,9 @@ class Alignment(Tabular):
         notes: What was left out, and why a measure is missing.
         observed: Value of each measure, with or without surrogates.
         parts: Parts of the models that the positions belong to; "" for a model with a single part.
+        untested: Why the tables were not compared with chance; "" if they were, or if no surrogates were asked for.
+        alike_in_profile: Correlation of what changes in the same manner along both tables of positions, at least
+            twofold: "distance from the middle" or "squared step". It says nothing of their vectors.
     """
 
     role: str
@@ -245,6 +248,8 @@ class Alignment(Tabular):
     notes: tuple[str, ...] = ()
     observed: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[str, str] = ("", "")
+    untested: str = ""
+    alike_in_profile: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def of_what(self) -> str:
@@ -256,8 +261,21 @@ class Alignment(Tabular):
         """The share of the smaller table's rows that both tables have."""
         return self.shared / max(self.of, 1)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said of the whole pair: why it was not compared with chance, and in which profiles it is alike."""
+        said = [f"not compared with chance: {self.untested}"] if self.untested else []
+        if self.alike_in_profile:
+            each = " and ".join(f"{name} (correlation {value:.2f})" for name, value in self.alike_in_profile.items())
+            said.append(f"alike in profile, which says nothing of the vectors: {each}")
+        return tuple(said)
+
     def columns(self) -> Columns:
-        """Return one row per measure: ``measure``, ``value``, and ``chance_low``, ``chance_high`` and ``p``."""
+        """Return one row per measure.
+
+        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``, and ``untested``, why the tables were not
+        compared with chance.
+        """
         nulls = [self.measures.get(name) for name in self.observed]
         return {
             "measure": list(self.observed),
@@ -265,6 +283,7 @@ class Alignment(Tabular):
             "chance_low": [null and null.low for null in nulls],
             "chance_high": [null and null.high for null in nulls],
             "p": [null and null.p for null in nulls],
+            "untested": [self.untested for _ in nulls],
         }
 
 
@@ -287,7 +306,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
 
     The null of tokens is a permutation of rows. That of positions keeps the smoothness of both tables, as it varies
     along them (``analysis.nulls.local_variogram``): a small p means that they agree beyond what two unrelated curves as
-    smooth in the same places would. Where smoothness changes abruptly there is no p, and a note says so.
+    smooth in the same places would. Where that cannot be told there is no p, and ``untested`` says why.
     ``docs/calibration.md`` lists how often independent tables of many kinds have p ≤ .05, and how often related ones
     do.
 
@@ -333,19 +352,31 @@ def align(  # noqa: PLR0913 - keywords with defaults
     observed = {name: observed[name] for name in MEASURES if name in observed}
     _give_back()
 
-    measures, why = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
+    chance = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
     return Alignment(
         role,
         left.name,
         right.name,
-        measures,
+        chance.measures,
         len(rows),
         shared,
         smaller,
-        (*notes, *why),
+        (*notes, *chance.notes),
         observed,
         stacks(left, right, role),
+        chance.untested,
+        chance.alike_in_profile,
     )
+
+
+@dataclass(frozen=True)
+class _Chance:
+    """The null of each measure that has one, and what is said beside it (``Alignment``)."""
+
+    measures: Mapping[str, Null] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    untested: str = ""
+    alike_in_profile: Mapping[str, float] = field(default_factory=dict)
 
 
 def _with_chance(
@@ -357,10 +388,10 @@ def _with_chance(
     seed: int,
     keep: Keep,
     progress: Progress | None,
-) -> tuple[Mapping[str, Null], list[str]]:
+) -> _Chance:
     """Return the null of each measure that has one, and why others have none."""
     if draws < 1 or not observed:
-        return {}, []
+        return _Chance()
     if kind == "local variogram":
         return _of_positions(pair, observed, draws=draws, seed=seed)
     digests = (_digest(side.given) for side in (pair.left, pair.right))
@@ -369,12 +400,10 @@ def _with_chance(
         lambda: _beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress),
     )
     undefined = [name for name in observed if name not in found]
-    return found, [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined]
+    return _Chance(found, [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined])
 
 
-def _of_positions(
-    pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int
-) -> tuple[Mapping[str, Null], list[str]]:
+def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int) -> _Chance:
     """Return the nulls of two tables of positions: one test of the cosines that both measures compare."""
     pair, notes = _testable(pair)
     observed = {name: pair.observed(name) for name in TESTED if name in observed}
@@ -386,23 +415,25 @@ def _of_positions(
             Residuals(np.asarray(side.given[::step], np.float64), seed=seed) for side in (pair.left, pair.right)
         )
     except InputError as error:
-        return {}, [*notes, f"no chance level: {error}"]
-    notes.append(profile_note(left, right))
+        return _Chance(notes=notes, untested=str(error))
+    said, alike = profile_note(left, right)
+    notes.append(said)
     if why := why_untestable(left, right):
-        return {}, [*notes, f"no chance level: {why}"]
+        return _Chance(notes=notes, untested=why, alike_in_profile=alike)
     product, drawn = compare(left, right, draws=draws)
     beyond = (drawn - product) / (left.size * right.size)
-    return {
+    measures = {
         name: beside(value, np.minimum(value + beyond, 1.0), seed=seed, kind="local variogram")
         for name, value in observed.items()
-    }, notes
+    }
+    return _Chance(measures, [UNTESTED, *notes], alike_in_profile=alike)
 
 
 def _testable(pair: _Pair) -> tuple[_Pair, list[str]]:
     """Return a pair of position tables without the rows of outlying norm, and a note that says which were left out."""
     tables = [np.asarray(side.given, np.float64) for side in (pair.left, pair.right)]
     special = np.unique(np.concatenate([outlying(np.linalg.norm(rows, axis=1)) for rows in tables]))
-    notes = [UNTESTED]
+    notes: list[str] = []
     if not len(special):
         return pair, notes
     usual = np.setdiff1d(np.arange(len(pair.left)), special)

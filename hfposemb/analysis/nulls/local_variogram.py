@@ -28,11 +28,14 @@ FITS, CHECKS = 3, 16
 PARTS = 8
 """Parts of a table in which the misfit is judged, and of which profiles are given."""
 
-MOST_MISFIT, MOST_EXCESS, MOST_WAVE = 4.0, 3.0, 2.5
-"""Largest ``misfit``, ``excess`` and ``wave`` with which a table is compared."""
+MOST_MISFIT, MOST_EXCESS, MOST_WAVE = (3.2, 4.0), 3.0, 2.5
+"""Largest ``misfit``, of size and of mean, ``excess`` and ``wave`` with which a table is compared."""
 
-FEWEST_RESIDUALS, FEWEST_ROWS = 8.0, 3.5
-"""Smallest ``freedom`` and ``effective`` with which a table is compared."""
+FEWEST_RESIDUALS, FEWEST_ROWS, FEWEST_COLUMNS = 8.0, 3.5, 12.0
+"""Smallest ``freedom``, ``effective`` and ``columns`` with which a table is compared."""
+
+ROUNDING = 1e-5
+"""Root mean square of residuals of squared distances, up to 4, below which they are those of rounding."""
 
 ALIKE, VARIES = 0.9, 2.0
 """Correlation, and largest value relative to the smallest, from which profiles are called alike."""
@@ -94,6 +97,9 @@ def directions(rows: Rows, *, steps: int = 30) -> tuple[Rows, Rows]:
 class Residuals:
     """What the local variogram of a table leaves over, and whether tables with that variogram leave over as much.
 
+    The mean of a table, which is subtracted, itself deviates from that of the process; what this leaves over by itself
+    depends on the kernel alone and is shared by tables of the same kernel, so it is subtracted as well.
+
     Args:
         rows: Rows [n, d] at equal intervals, without those of outlying norm.
         seed: Random seed of the made tables.
@@ -103,9 +109,11 @@ class Residuals:
         effective: Effective number of independent rows, (Σλ)² / Σλ² over the eigenvalues λ of the kernel.
         columns: Effective number of independent columns: that of made tables which leave over as much.
         freedom: Effective number of independent residuals.
-        misfit: Largest of the standardised residuals of 8 parts of the table, at lags of 1, 2, 4, … rows: how many
-            standard deviations more is left over there than in made tables. Large where smoothness changes abruptly.
-        where: The part, 0 to 7, and the lag of the largest one.
+        misfit: How far what is left over in a part of the table, at lags of 1, 2, 4, … rows, lies from that of made
+            tables, in standard deviations: the most that its size lies above, and its mean on either side. Large where
+            smoothness changes abruptly.
+        where: For both, the part, 0 to 7, and the lag.
+        rms: Root mean square of the residuals.
         wave: Largest distance from the spatial median relative to the smallest, of 16 parts, about a polynomial of the
             place. Where it is large, the middle is too uncertain for the short rows.
         size: Norm of the squared distances about their mean.
@@ -126,9 +134,13 @@ class Residuals:
         lengths, unit = directions(rows)
         distances = self.lags.distances(unit)
         variogram = self.lags.fit(distances)
-        self.residual = np.where(self.lags.exists, distances - variogram, 0)
         self._root = _root(1 - 0.5 * self.lags.matrix(variogram))
         self.kernel = self._root @ self._root.T
+        by_centring = np.zeros(self.lags.exists.shape)
+        by_centring[self.lags.exists] = 2 - 2 * _centred(self.kernel)[self.lags.first, self.lags.second]
+        by_centring -= self.lags.fit(by_centring)
+        self.residual = np.where(self.lags.exists, distances - variogram - by_centring, 0)
+        self.rms = float(np.sqrt(np.square(self.residual).sum() / self.lags.exists.sum()))
         spectrum = np.square(np.linalg.norm(self._root, axis=0))
         self.effective = float(spectrum.sum() ** 2 / np.square(spectrum).sum())
         energy = float(np.square(self.residual).sum())
@@ -154,22 +166,25 @@ class Residuals:
         self.columns = float(np.mean(energies) / energy)
         self.freedom = float(2 * np.mean(energies) ** 2 / np.var(energies, ddof=1))
         made, found = np.array(parts), self._parts(self.residual, variogram)
-        spread = np.sqrt(np.log(made).var(axis=0, ddof=1).mean(axis=1, keepdims=True))
-        beyond = (np.log(found) - np.log(made).mean(axis=0)) / spread
-        band, part = np.unravel_index(np.argmax(beyond), beyond.shape)
-        self.misfit, self.where = float(beyond[band, part]), (int(part), 2 ** int(band))
-        expected = columns * made.mean(axis=(0, 2)) / _columns_of_steps(unit, len(made[0]))
-        self.excess = float((found.mean(axis=1) / expected).max())
+        spread = np.sqrt(made.var(axis=0, ddof=1).mean(axis=-1, keepdims=True))
+        size, mean = (found - made.mean(axis=0)) / spread
+        worst = [np.unravel_index(np.argmax(one), one.shape) for one in (size, np.abs(mean))]
+        self.misfit = float(size[worst[0]]), float(np.abs(mean[worst[1]]))
+        self.where = tuple((int(part), 2 ** int(band)) for band, part in worst)
+        expected = columns * np.exp(made[:, 0]).mean(axis=(0, 2)) / _columns_of_steps(unit, len(size))
+        self.excess = float((np.exp(found[0]).mean(axis=1) / expected).max())
 
     def _parts(self, residual: Rows, variogram: Rows) -> Rows:
-        """Return the mean squared relative residual by lag, in powers of two, and part [lags, 8]."""
-        relative = np.square(residual / np.maximum(variogram, 1e-3 * variogram.max()))
+        """Return log mean square and mean of the relative residual by lag, in powers of two, and part [2, lags, 8]."""
+        relative = residual / np.maximum(variogram, 1e-3 * variogram.max())
         count, found, lag = self.lags.count, [], 1
         while 4 * lag <= count:
-            sums = relative[lag - 1 : 2 * lag - 1, : count - 2 * lag + 1].sum(axis=0)
-            found.append([part.mean() for part in np.array_split(sums, PARTS)])
+            band = relative[lag - 1 : 2 * lag - 1, : count - 2 * lag + 1]
+            sums = np.square(band).sum(axis=0), band.sum(axis=0)
+            found.append([[part.mean() for part in np.array_split(one, PARTS)] for one in sums])
             lag *= 2
-        return np.maximum(found, 1e-30)
+        both = np.array(found).transpose(1, 0, 2)
+        return np.stack([np.log(np.maximum(both[0], 1e-30)), both[1]])
 
     def draw(self, other: Residuals, *, draws: int) -> Rows:
         """Return Σ over pairs of this table's residual × the ``other``'s [draws], with this one made anew.
@@ -190,6 +205,19 @@ def _root(kernel: Rows) -> Rows:
     kept = values > 1e-9 * values[-1]
     root = vectors[:, kept] * np.sqrt(values[kept])
     return np.asarray(root / np.linalg.norm(root, axis=1, keepdims=True))
+
+
+def _centred(kernel: Rows, *, steps: int = 30) -> Rows:
+    """Return the expected cosines of rows with a kernel about their spatial median."""
+    weights = np.full(len(kernel), 1 / len(kernel))
+    for _ in range(steps):
+        along = kernel @ weights
+        lengths = np.sqrt(np.maximum(np.diag(kernel) - 2 * along + weights @ along, 1e-12))
+        weights = 1 / lengths / (1 / lengths).sum()
+    along = kernel @ weights
+    centred = kernel - along - along[:, None] + weights @ along
+    lengths = np.sqrt(np.maximum(np.diag(centred), 1e-12))
+    return centred / lengths / lengths[:, None]
 
 
 def _profiles(lengths: Rows, unit: Rows) -> Rows:
@@ -228,47 +256,53 @@ def compare(left: Residuals, right: Residuals, *, draws: int) -> tuple[float, Ro
 
 
 def why_untestable(left: Residuals, right: Residuals) -> str:
-    """Return why two tables have no chance level; "" if they have one."""
-    for table in (left, right):
-        if table.effective < FEWEST_ROWS:
+    """Return why two tables are not compared with chance; "" if they are."""
+    why = [_why_untestable(table) for table in (left, right)]
+    if all(why):
+        return f"the first table {why[0]}" if why[0] != why[1] else f"each table {why[0]}"
+    return next((f"the {name} table {one}" for name, one in zip(("first", "second"), why, strict=True) if one), "")
+
+
+def _why_untestable(table: Residuals) -> str:
+    """Return what is wrong with a table, as what follows "the table"."""
+    if table.rms < ROUNDING:
+        return "follows a formula to the last digit, so that nothing is left over to compare"
+    if table.effective < FEWEST_ROWS:
+        return f"is too smooth for its length ({table.effective:.1f} independent rows; {FEWEST_ROWS:g} are needed)"
+    if table.freedom < FEWEST_RESIDUALS:
+        return (
+            f"is too smooth for its length ({table.freedom:.1f} independent residuals of its variogram; "
+            f"{FEWEST_RESIDUALS:g} are needed)"
+        )
+    if table.columns < FEWEST_COLUMNS:
+        return f"varies in too few directions ({table.columns:.1f} independent columns; {FEWEST_COLUMNS:g} are needed)"
+    for misfit, most, (part, lag) in zip(table.misfit, MOST_MISFIT, table.where, strict=True):
+        if misfit > most:
             return (
-                f"the smoother table amounts to {table.effective:.1f} independent rows of {table.lags.count:,}, and a "
-                f"test needs at least {FEWEST_ROWS:g}"
+                f"changes its smoothness abruptly (part {part + 1} of {PARTS}, at steps of {lag:,}, lies {misfit:.1f} "
+                f"standard deviations off a local variogram; {most:.1f} are allowed)"
             )
-        if table.freedom < FEWEST_RESIDUALS:
-            return (
-                f"beside what smoothness fixes, the smoother table has {table.freedom:.0f} independent residuals, and "
-                f"a test needs at least {FEWEST_RESIDUALS:.0f}"
-            )
-        if table.misfit > MOST_MISFIT:
-            part, lag = table.where
-            return (
-                f"smoothness changes abruptly along a table: at steps of {lag:,} compared rows, part {part + 1} of "
-                f"{PARTS} lies {table.misfit:.1f} standard deviations off a local variogram, and a test allows "
-                f"{MOST_MISFIT:.0f}"
-            )
-        if table.wave > MOST_WAVE:
-            return (
-                f"the distance from the middle varies {table.wave:.1f}-fold along a table beside its slow trend, and a "
-                f"test allows {MOST_WAVE:.1f}-fold"
-            )
-        if table.excess > MOST_EXCESS:
-            return (
-                f"smoothness changes along a table in more places than a local variogram follows: squared steps vary "
-                f"{table.excess:.1f} times as much as their directions explain, and a test allows {MOST_EXCESS:.0f} "
-                "times"
-            )
+    if table.wave > MOST_WAVE:
+        return (
+            f"changes its distance from the middle too often ({table.wave:.1f}-fold beside the slow trend; "
+            f"{MOST_WAVE:g}-fold is allowed)"
+        )
+    if table.excess > MOST_EXCESS:
+        return (
+            f"changes its smoothness in too many places (squared steps vary {table.excess:.1f} times as much as their "
+            f"directions explain; {MOST_EXCESS:g} times are allowed)"
+        )
     return ""
 
 
-def profile_note(left: Residuals, right: Residuals) -> str:
-    """Say how the distance from the middle and the squared step vary along both tables, and how alike they do so."""
-    said, alike = [], False
+def profile_note(left: Residuals, right: Residuals) -> tuple[str, dict[str, float]]:
+    """Say how two profiles vary along two tables, with the correlation, of logarithms, of those that are alike."""
+    said, alike = [], {}
     for name, *both in zip(("distance from the middle", "squared step"), left.profiles, right.profiles, strict=True):
         folds = [float(values.max() / max(values.min(), 1e-300)) for values in both]
         logs = [np.log(np.maximum(values, 1e-300)) for values in both]
-        spread = [float(values.std()) for values in logs]
-        related = float(np.corrcoef(*logs)[0, 1]) if min(spread) > 0 else 0.0
-        alike |= related >= ALIKE and min(folds) >= VARIES
+        related = float(np.corrcoef(*logs)[0, 1]) if min(float(values.std()) for values in logs) > 0 else 0.0
+        if related >= ALIKE and min(folds) >= VARIES:
+            alike[name] = related
         said.append(f"{name} {folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {related:.2f})")
-    return f"{'alike in profile: ' if alike else ''}along the tables, in {PARTS} parts, varies {', '.join(said)}"
+    return f"along the tables, in {PARTS} parts, varies {', '.join(said)}", alike
