@@ -407,12 +407,15 @@ def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, see
     """Return the nulls of two tables of positions: one test of the cosines that both measures compare."""
     pair, notes = _testable(pair)
     observed = {name: pair.observed(name) for name in TESTED if name in observed}
-    step = -(-len(pair.left) // MOST_ROWS)
+    places = pair.places - pair.places[0]
+    step = 1 + int(places[-1]) // MOST_ROWS
     if step > 1:
         notes.append(f"chance levels are of every {step}th position")
+    taken = np.flatnonzero(places % step == 0)
     try:
         left, right = (
-            Residuals(np.asarray(side.given[::step], np.float64), seed=seed) for side in (pair.left, pair.right)
+            Residuals(np.asarray(side.given, np.float64)[taken], places[taken] // step, seed=seed)
+            for side in (pair.left, pair.right)
         )
     except InputError as error:
         return _Chance(notes=notes, untested=str(error))

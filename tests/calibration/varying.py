@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 import numpy as np
+
+from hfposemb import extract
+from hfposemb.analysis.nulls.local_variogram import directions
+from hfposemb.analysis.nulls.surrogates import finite_rows
 
 from .families import Make, Rows, noise, part_of_rows, smooth, walk
 
@@ -14,6 +19,9 @@ Profile = Callable[[int, np.random.Generator], Rows]
 
 GPT2_SPEED = (1.41, 1.37, 1.25, 1.12, 1.04, 0.98, 0.88, 0.77, 0.72, 0.74, 0.78, 0.84, 0.92, 1.0, 1.06, 1.12)
 """Length of steps over 8 positions of OpenAI's GPT-2, in 16 parts, relative to the mean."""
+
+GPT2 = "HFPOSEMB_GPT2"
+"""Environment variable with the source of OpenAI's GPT-2, whose whole profile is measured if it is given."""
 
 smooth_rows = partial(part_of_rows, share=1 / 16)
 
@@ -55,6 +63,24 @@ def speed(count: int, width: int, rng: np.random.Generator, *, profile: Profile)
     rows, low = smooth_rows(count, width, rng), np.minimum(places.astype(int), count - 2)
     share = (places - low)[:, None]
     return (1 - share) * rows[low] + share * rows[low + 1]
+
+
+@lru_cache(maxsize=1)
+def _gpt2_profiles() -> tuple[Rows, Rows]:
+    """Return the steps over 8 positions and the distances from the middle, in 64 parts, of the table of ``GPT2``."""
+    rows = finite_rows(extract(os.environ[GPT2]).position)[1:-1]
+    lengths = directions(rows)[0]
+    steps = np.linalg.norm(rows[8:] - rows[:-8], axis=1)
+    speeds, sizes = ([part.mean() for part in np.array_split(values, 64)] for values in (steps, lengths))
+    return np.array(speeds), np.array(sizes)
+
+
+def like_gpt2(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw a smooth table with the profiles of speed and amplitude of the table of ``GPT2``."""
+    speeds, sizes = (
+        np.interp(np.linspace(0, 63, count), np.arange(64), values / values.mean()) for values in _gpt2_profiles()
+    )
+    return sizes[:, None] * speed(count, width, rng, profile=lambda *_: speeds)
 
 
 def uneven_walk(count: int, width: int, rng: np.random.Generator, *, profile: Profile) -> Rows:
@@ -153,5 +179,6 @@ VARYING: Mapping[str, Make] = {
     "walks of rank 8": partial(few, make=walk),
     "walks of own steps": partial(uneven_walk, profile=own),
     "walks of decaying steps": partial(uneven_walk, profile=decay),
+    **({"speed and amplitude of GPT-2": like_gpt2} if os.environ.get(GPT2) else {}),
 }
 """Families of independent tables of positions that vary along the way."""

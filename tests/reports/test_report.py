@@ -284,13 +284,13 @@ def test_json_is_as_its_schema_says(compared: tuple[list[Embeddings], Comparison
 
 def test_the_command_writes_the_page_and_prints_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
-    assert main(["compare", "random:24x8", "sinusoidal:24x8", "--draws", "20", "--json", "--out", str(out)]) == 0
+    assert main(["compare", "random:24x32", "sinusoidal:24x32", "--draws", "20", "--json", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     assert violations(found, COMPARISON) == []
     assert f"wrote {out}" in captured.err
     page = out.read_text(encoding="utf-8")
-    assert hpe.extract("random:24x8").tables["token"].digest in page
+    assert hpe.extract("random:24x32").tables["token"].digest in page
     value = found["pairs"][0]["measures"]["CKA"]["observed"]
     assert f"{abs(value):.4f}"[1:] in page or f"{abs(value):.3f}"[1:] in page
 

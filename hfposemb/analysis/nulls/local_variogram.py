@@ -10,25 +10,31 @@ copies leave over the same. Whether the variogram fits is checked first (``Resid
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from ...errors import InputError
 from .surrogates import Rows
 
+PARTS = 8
+"""Parts of a table in which the misfit is judged, and of which profiles are given."""
+
 MOST_ROWS = 512
 """Maximum number of rows that are compared; longer tables are thinned evenly."""
+
+FEWEST = 2 * PARTS
+"""Minimum number of rows that are compared."""
 
 DEGREE = 4
 """Degree of the polynomial of the place for each lag: enough for profiles with two turning points, and for trends."""
 
-FITS, CHECKS = 3, 16
+FITS, CHECKS = 3, 32
 """Numbers of made tables from which the effective number of columns is estimated, and the misfit is judged."""
 
-PARTS = 8
-"""Parts of a table in which the misfit is judged, and of which profiles are given."""
-
-MOST_MISFIT, MOST_EXCESS, MOST_WAVE = (3.2, 4.0), 3.0, 2.5
+MOST_MISFIT, MOST_EXCESS, MOST_WAVE = (3.6, 3.5), 3.0, 2.5
 """Largest ``misfit``, of size and of mean, ``excess`` and ``wave`` with which a table is compared."""
 
 FEWEST_RESIDUALS, FEWEST_ROWS, FEWEST_COLUMNS = 8.0, 3.5, 12.0
@@ -42,40 +48,48 @@ ALIKE, VARIES = 0.9, 2.0
 
 
 class Lags:
-    """All pairs of n rows, sorted by lag, with orthonormal polynomials of the place for each lag.
+    """All pairs of n rows, sorted by lag, with polynomials of the place, orthonormal over the known pairs of each lag.
 
-    Values of pairs are arrays [lags, n] whose row h has the n − h − 1 pairs (s, s + h + 1), and then zeros.
+    Values of pairs are arrays [lags, n] whose row h has the n − h − 1 pairs (s, s + h + 1), and then zeros. Those of
+    ``missing`` rows are zeros too, except for what is fitted.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, missing: tuple[int, ...] = ()) -> None:
         lag, place = np.arange(1, count)[:, None], np.arange(count)
-        self.count, self.exists = count, place + lag < count
-        lags, self.first = np.nonzero(self.exists)
-        self.second = self.first + lags + 1
-        centre = np.where(self.exists, (2 * place + 1) / (count - lag) - 1, 0.0)
-        before, norm = np.zeros(self.exists.shape), np.zeros((count - 1, 1))
-        found = [self.exists / np.sqrt(count - lag)]
-        for _ in range(DEGREE):  # three terms, as the places are symmetric
-            rest = centre * found[-1] - norm * before
-            norm, before = np.sqrt(np.square(rest).sum(axis=1, keepdims=True)), found[-1]
+        self.count, exists = count, place + lag < count
+        there = ~np.isin(place, missing)
+        self.known = exists & there & there[np.minimum(place + lag, count - 1)]
+        lags, self.first = np.nonzero(exists)
+        self.second, self._exists = self.first + lags + 1, exists
+        centre = np.where(exists, (2 * place + 1) / (count - lag) - 1, 0.0)
+        before, norm = np.zeros(exists.shape), np.zeros((count - 1, 1))
+        found = [exists / np.sqrt(np.maximum(self.known.sum(axis=1, keepdims=True), 1))]
+        for _ in range(DEGREE):
+            middle = (centre * np.square(found[-1]) * self.known).sum(axis=1, keepdims=True)
+            rest = np.where(exists, (centre - middle) * found[-1] - norm * before, 0)
+            norm, before = np.sqrt((np.square(rest) * self.known).sum(axis=1, keepdims=True)), found[-1]
             found.append(np.divide(rest, norm, out=np.zeros_like(rest), where=norm > 1e-9))
-        self._polynomials = np.ascontiguousarray(np.stack(found, axis=1))
+        each = np.ascontiguousarray(np.stack(found, axis=1))
+        self._polynomials: dict[int, Any] = {8: each, 4: each.astype(np.float32)}  # by the size of a number
 
-    def distances(self, rows: Rows) -> Rows:
-        """Return the squared distances of all pairs of rows of unit length."""
-        found = np.zeros(self.exists.shape)
-        found[self.exists] = 2 - 2 * (rows @ rows.T)[self.first, self.second]
-        return found
+    def distances(self, cosines: Any) -> Any:
+        """Return the squared distances of all known pairs of rows of unit length, from their cosines [n, n]."""
+        size, step = cosines.itemsize, (self.count + 1) * cosines.itemsize
+        padded = np.zeros((self.count + 1) * self.count, cosines.dtype)
+        padded[: cosines.size] = cosines.ravel()
+        by_lag = as_strided(padded[1:], self.known.shape, (size, step), writeable=False)
+        return np.where(self.known, 2 - 2 * by_lag, 0)
 
-    def fit(self, values: Rows) -> Rows:
+    def fit(self, values: Any) -> Any:
         """Return the polynomials that fit the values of each lag best."""
-        terms = np.matmul(self._polynomials, values[:, :, None])
-        return np.asarray(np.matmul(terms.transpose(0, 2, 1), self._polynomials)[:, 0])
+        polynomials = self._polynomials[values.itemsize]
+        terms = np.matmul(polynomials, values[:, :, None])
+        return np.matmul(terms.transpose(0, 2, 1), polynomials)[:, 0]
 
     def matrix(self, values: Rows) -> Rows:
         """Return the values of the pairs as a symmetric matrix [n, n], with a diagonal of 0."""
         found = np.zeros((self.count, self.count))
-        found[self.first, self.second] = values[self.exists]
+        found[self.first, self.second] = values[self._exists]
         return found + found.T
 
 
@@ -101,7 +115,8 @@ class Residuals:
     depends on the kernel alone and is shared by tables of the same kernel, so it is subtracted as well.
 
     Args:
-        rows: Rows [n, d] at equal intervals, without those of outlying norm.
+        rows: Rows [n, d], without those of outlying norm.
+        places: Place of each row, ascending from 0 [n].
         seed: Random seed of the made tables.
 
     Attributes:
@@ -123,38 +138,47 @@ class Residuals:
             changes in more places than the variogram follows.
 
     Raises:
-        InputError: If all rows are equal.
+        InputError: If all rows are equal, or there are fewer than ``FEWEST``.
     """
 
-    def __init__(self, rows: Rows, *, seed: int) -> None:
+    def __init__(self, rows: Rows, places: NDArray[np.int64], *, seed: int) -> None:
         if not np.ptp(rows, axis=0).any():
             raise InputError("all rows of a table are equal, so it has no variogram")
-        self.lags = lags_of(len(rows))
+        if len(rows) < FEWEST:
+            raise InputError(f"{len(rows)} rows are left to compare, and a test needs at least {FEWEST}")
+        count = int(places[-1]) + 1
+        self.lags = lags_of(count, tuple(np.setdiff1d(np.arange(count), places).tolist()))
         self.rng = np.random.default_rng(seed)
         lengths, unit = directions(rows)
-        distances = self.lags.distances(unit)
+        known, cosines = np.ix_(places, places), np.zeros((count, count))
+        cosines[known] = unit @ unit.T
+        distances = self.lags.distances(cosines)
         variogram = self.lags.fit(distances)
-        self._root = _root(1 - 0.5 * self.lags.matrix(variogram))
+        root = _root(1 - 0.5 * self.lags.matrix(variogram)[known])
+        self._root = np.zeros((count, root.shape[1]))
+        self._root[places] = root
         self.kernel = self._root @ self._root.T
-        by_centring = np.zeros(self.lags.exists.shape)
-        by_centring[self.lags.exists] = 2 - 2 * _centred(self.kernel)[self.lags.first, self.lags.second]
+        cosines[known] = _centred(self.kernel[known])
+        by_centring = self.lags.distances(cosines)
         by_centring -= self.lags.fit(by_centring)
-        self.residual = np.where(self.lags.exists, distances - variogram - by_centring, 0)
-        self.rms = float(np.sqrt(np.square(self.residual).sum() / self.lags.exists.sum()))
+        self.residual = np.where(self.lags.known, distances - variogram - by_centring, 0)
+        self.rms = float(np.sqrt(np.square(self.residual).sum() / self.lags.known.sum()))
         spectrum = np.square(np.linalg.norm(self._root, axis=0))
         self.effective = float(spectrum.sum() ** 2 / np.square(spectrum).sum())
         energy = float(np.square(self.residual).sum())
         self.columns = np.mean([48 * np.square(self._made(48)[0]).sum() for _ in range(FITS)]) / energy
         self._check(unit, variogram, energy)
-        self.size = float(np.std(distances[self.lags.exists]) * np.sqrt(self.lags.exists.sum()))
+        self.size = float(np.std(distances[self.lags.known]) * np.sqrt(self.lags.known.sum()))
         self.profiles, self.wave = _profiles(lengths, unit), _wave(lengths)
 
     def _made(self, columns: int) -> tuple[Rows, Rows]:
         """Return the residual and the variogram of a made table with the kernel of this one."""
-        rows = self._root @ self.rng.standard_normal((self._root.shape[1], columns))
-        distances = self.lags.distances(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+        root = self._root.astype(np.float32)
+        rows = root @ self.rng.standard_normal((root.shape[1], columns), np.float32)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+        distances = self.lags.distances(rows @ rows.T)
         variogram = self.lags.fit(distances)
-        return np.where(self.lags.exists, distances - variogram, 0), variogram
+        return np.where(self.lags.known, distances - variogram, 0), variogram
 
     def _check(self, unit: Rows, variogram: Rows, energy: float) -> None:
         columns = int(np.clip(round(self.columns), 2, 256))
@@ -217,7 +241,7 @@ def _centred(kernel: Rows, *, steps: int = 30) -> Rows:
     along = kernel @ weights
     centred = kernel - along - along[:, None] + weights @ along
     lengths = np.sqrt(np.maximum(np.diag(centred), 1e-12))
-    return centred / lengths / lengths[:, None]
+    return np.asarray(centred / lengths / lengths[:, None])
 
 
 def _profiles(lengths: Rows, unit: Rows) -> Rows:
