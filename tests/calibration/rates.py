@@ -120,17 +120,24 @@ def rates_of(tests: Iterable[Mapping[str, float]], pairs: int, *names: str) -> d
 
 
 def rates(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
-) -> dict[str, Rate]:
-    """Return the rate of each measure over pairs of tables of a family of positions."""
+    make: Make,
+    count: int,
+    width: int,
+    *,
+    pairs: int,
+    seed: int = 0,
+    relation: str = INDEPENDENT,
+    test: Callable[..., Mapping[str, float]] = position_p_values,
+) -> Rate:
+    """Return the rate of a test of two tables of positions over pairs of a family."""
     drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, relation=relation)
-    return rates_of((position_p_values(*pair, seed=number) for number, pair in enumerate(drawn)), pairs, TESTED)
+    return rates_of((test(*pair, seed=number) for number, pair in enumerate(drawn)), pairs, TESTED)[TESTED]
 
 
 def rates_of_family(family: str, count: int, width: int, *, pairs: int, relation: str = INDEPENDENT) -> dict[str, Rate]:
     """Return the rate of each measure that has a p value for a family, by its name."""
     if (make := (POSITIONS | VARYING).get(family)) is not None:
-        return rates(make, count, width, pairs=pairs, relation=relation)
+        return {TESTED: rates(make, count, width, pairs=pairs, relation=relation)}
     if family in SINGLE:
         rng = np.random.default_rng((0, count, width))
         drawn = (POSITIONS["noise"](count, width, rng) for _ in range(pairs))

@@ -182,9 +182,9 @@ def test_tables_alike_in_profile_are_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("why", "rows"),
     {
-        r"each table is too smooth for its length \(1.9 independent rows; 3.5 are needed\)": np.linspace(-1, 1, 64)[:, None]
-        * noise(1, 16)
-        + 0.01 * noise(64, 16, 1),
+        r"each table is too smooth for its length \(1.8 independent rows; 3.5 are needed\)": (
+            np.linspace(-1, 1, 64)[:, None] * noise(1, 16) + 0.01 * noise(64, 16, 1)
+        ),
         "varies in too few directions": smooth(128, 5, 1),
         "changes its smoothness abruptly": np.repeat(noise(16, 32, 1), 16, axis=0) + 0.3 * noise(256, 32, 5),
         "changes its distance from the middle too often": noise(128, 32)

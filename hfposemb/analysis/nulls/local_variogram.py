@@ -28,8 +28,11 @@ MOST_ROWS = 512
 FEWEST = 2 * PARTS
 """Minimum number of rows that are compared."""
 
-DEGREE = 4
-"""Degree of the polynomial of the place for each lag: enough for profiles with two turning points, and for trends."""
+SHORT, DEGREE, DEGREE_OF_SHORT = 100, 4, 6
+"""Degree of the polynomial of the place for each lag: enough for profiles with two turning points, and for trends.
+
+Tables of fewer than ``SHORT`` rows have a higher one, since there a misfit is seen less well.
+"""
 
 FITS, CHECKS = 3, 32
 """Numbers of made tables from which the effective number of columns is estimated, and the misfit is judged."""
@@ -64,7 +67,7 @@ class Lags:
         centre = np.where(exists, (2 * place + 1) / (count - lag) - 1, 0.0)
         before, norm = np.zeros(exists.shape), np.zeros((count - 1, 1))
         found = [exists / np.sqrt(np.maximum(self.known.sum(axis=1, keepdims=True), 1))]
-        for _ in range(DEGREE):
+        for _ in range(DEGREE_OF_SHORT if count < SHORT else DEGREE):
             middle = (centre * np.square(found[-1]) * self.known).sum(axis=1, keepdims=True)
             rest = np.where(exists, (centre - middle) * found[-1] - norm * before, 0)
             norm, before = np.sqrt((np.square(rest) * self.known).sum(axis=1, keepdims=True)), found[-1]
