@@ -231,7 +231,7 @@ def as_html(comparison: Comparison) -> str:
             (name, f"{value:.3f}", chance_level(pair.measures.get(name), value))
             for name, value in pair.observed.items()
         ]
-        notes = [("note", "; ".join(pair.notes))] if pair.notes else []
+        notes = [("note", "; ".join(said))] if (said := (*pair.remarks, *pair.notes)) else []
         parts.append(grid(next(_pair(pair)), (), measured) + (card("", notes) if notes else ""))
     return "".join(parts)
 
@@ -352,7 +352,7 @@ def _pair(pair: Alignment) -> Iterator[str]:
     for name, value in pair.observed.items():
         null = pair.measures.get(name)
         yield f"  {name:<18}{value:>7.3f}   {chance_level(null, value)}".rstrip()
-    yield from (f"  {note}" for note in pair.notes)
+    yield from (f"  {note}" for note in (*pair.remarks, *pair.notes))
 
 
 def chance_level(null: Null | None, value: float | None = None) -> str:

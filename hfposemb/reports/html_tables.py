@@ -193,20 +193,27 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     notes = f'<p class="about">{text(sentence_case("; ".join(pair.notes)), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
-        f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3><p>{verdict(pair)}</p>'
+        f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3>'
+        f"<p>{text(verdict(pair), width=600)}</p>"
         f'<p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
 
 
 def verdict(pair: Alignment) -> str:
-    """State in a sentence whether the tables of a pair are more alike than by chance, by CKA."""
-    null = pair.measures.get("CKA")
-    if null is None:
-        value = pair.observed.get("CKA")
-        return "Not compared with chance." if value is None else f"CKA {figure(value)}, not compared with chance."
-    said = f"CKA {figure(null.observed)}, by chance {figure(null.low)} to {figure(null.high)}"
-    return f"{'More alike than chance' if null.beyond else 'No more alike than chance'}: {said}."
+    """State whether the tables of a pair are more alike than by chance, by CKA, or why this was not tested."""
+    null, value = pair.measures.get("CKA"), pair.observed.get("CKA")
+    remarks = [sentence_case(one) for one in pair.remarks]
+    if null is not None:
+        said = f"CKA {figure(null.observed)}, by chance {figure(null.low)} to {figure(null.high)}"
+        remarks.insert(0, f"{'More alike than chance' if null.beyond else 'No more alike than chance'}: {said}")
+    elif not pair.untested:
+        remarks.insert(
+            0, "Not compared with chance" if value is None else f"CKA {figure(value)}, not compared with chance"
+        )
+    elif value is not None:
+        remarks[0] = f"CKA {figure(value)}, {pair.remarks[0]}"
+    return f"{'. '.join(remarks)}."
 
 
 def _measure(name: str, value: float, null: Null | None, first: float) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from .tabular import Facts
 
-Kind: TypeAlias = Literal["sign flips", "permutation", "random"]
-"""Kind of surrogates: curves with signs flipped (``SignFlips``), permuted rows, or noise of the same scale."""
+Kind: TypeAlias = Literal["local variogram", "permutation", "random"]
+"""Kind of null: tables as smooth in the same places (``Residuals``), permuted rows, or noise of the same scale."""
 
 Side: TypeAlias = Literal["greater", "less", "both"]
 """Which values are extreme: large ones, small ones, or either."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
 PICTURE = DOCS / "pictures" / "calibration.png"
-SHAPES = ("64x64", "128x256", "64x16", "64x768", "256x256", "1024x768")
-"""Shapes of the tables of positions, rows × columns; the largest with a quarter of the pairs."""
+SHAPES = {"64x64": 1.0, "128x256": 1.0, "512x384": 0.25, "1024x768": 0.1}
+"""Shapes of the tables of positions, rows × columns, with the share of the pairs that are drawn."""
 
 OTHER_SHAPES = ("300x32", "1600x64")
 """Shapes of the tables of tokens, and of single tables."""
@@ -53,7 +53,8 @@ class Result(NamedTuple):
 def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
     """Yield what is to be measured, of positions the largest tables last."""
     from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS
-    from .rates import MANY_ROWS, SINGLE
+    from .rates import SINGLE
+    from .varying import VARYING
 
     for shape in shapes:
         count, width = map(int, shape.split("x"))
@@ -63,11 +64,10 @@ def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
                 if family in TOKENS:
                     yield Task(family, count, width, max(20, pairs // 4), next(iter(RELATED)))
             continue
-        some = max(20, pairs // 4) if count > MANY_ROWS else pairs
-        for family in POSITIONS:
-            yield Task(family, count, width, some, INDEPENDENT)
-            for relation in RELATED:
-                yield Task(family, count, width, max(20, some // 4), relation)
+        some = max(20, round(pairs * SHAPES.get(shape, 1.0)))
+        for relation in (INDEPENDENT, *RELATED):
+            for family in POSITIONS | VARYING:
+                yield Task(family, count, width, some if relation == INDEPENDENT else max(20, some // 8), relation)
 
 
 def run(task: Task) -> list[Result]:
@@ -134,6 +134,8 @@ def _extremes(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _cell(rate: Rate) -> str:
+    if not rate.tested:
+        return f"abstained ({rate.pairs} pairs)"
     low, high = rate.interval
     abstained = f", {rate.pairs - rate.tested} abstained" if rate.tested < rate.pairs else ""
     return f"{100 * rate.share:.1f} % ({100 * low:.1f} to {100 * high:.1f}, {rate.tested} pairs{abstained})"

@@ -19,11 +19,12 @@ from hfposemb.tables.encodings import Absolute, Grid
 from hfposemb.tables.null_comparison import LEVEL
 
 from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS, Make, Rows
+from .varying import VARYING
 
-DRAWS, FEW_DRAWS = 39, 19
-"""Surrogates per pair, and those of more than ``MANY_ROWS`` rows; p ≤ .05 is exact for 19, 39, 59 …"""
+DRAWS, MANY_DRAWS = 39, 199
+"""Surrogates per pair of tables of tokens, and of positions; p ≤ .05 is exact for 19, 39, 59 …"""
 
-MANY_ROWS = 512
+TESTED = "positions: CKA and centred RSA"
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ def narrow(rows: Rows) -> Rows:
 
 
 def position_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
-    """Return the p value of each measure of two tables of positions that has one."""
+    """Return the p value of two tables of positions, which is the same for all measures that have one."""
     sides = (from_arrays(position=narrow(rows).astype(np.float32)) for rows in (left, right))
-    draws = FEW_DRAWS if len(left) > MANY_ROWS else DRAWS
-    return {name: null.p for name, null in align(*sides, "position", draws=draws, seed=seed).measures.items()}
+    measures = align(*sides, "position", draws=MANY_DRAWS, seed=seed).measures
+    return {TESTED: measures["CKA"].p} if measures else {}
 
 
 def token_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
@@ -109,9 +110,9 @@ def pairs_of(
             yield RELATED[relation](make, count, width, rng)
 
 
-def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate]:
-    """Return the rate of each measure from the p values of every test."""
-    found: dict[str, list[float]] = {}
+def rates_of(tests: Iterable[Mapping[str, float]], pairs: int, *names: str) -> dict[str, Rate]:
+    """Return the rate of each measure, with ``names`` among them, from the p values of every test."""
+    found: dict[str, list[float]] = {name: [] for name in names}
     for number in tests:
         for name, p in number.items():
             found.setdefault(name, []).append(p)
@@ -119,17 +120,24 @@ def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate
 
 
 def rates(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
-) -> dict[str, Rate]:
-    """Return the rate of each measure over pairs of tables of a family of positions."""
+    make: Make,
+    count: int,
+    width: int,
+    *,
+    pairs: int,
+    seed: int = 0,
+    relation: str = INDEPENDENT,
+    test: Callable[..., Mapping[str, float]] = position_p_values,
+) -> Rate:
+    """Return the rate of a test of two tables of positions over pairs of a family."""
     drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, relation=relation)
-    return rates_of((position_p_values(*pair, seed=number) for number, pair in enumerate(drawn)), pairs)
+    return rates_of((test(*pair, seed=number) for number, pair in enumerate(drawn)), pairs, TESTED)[TESTED]
 
 
 def rates_of_family(family: str, count: int, width: int, *, pairs: int, relation: str = INDEPENDENT) -> dict[str, Rate]:
     """Return the rate of each measure that has a p value for a family, by its name."""
-    if family in POSITIONS:
-        return rates(POSITIONS[family], count, width, pairs=pairs, relation=relation)
+    if (make := (POSITIONS | VARYING).get(family)) is not None:
+        return {TESTED: rates(make, count, width, pairs=pairs, relation=relation)}
     if family in SINGLE:
         rng = np.random.default_rng((0, count, width))
         drawn = (POSITIONS["noise"](count, width, rng) for _ in range(pairs))

@@ -301,7 +301,8 @@ def pairs_title(found: Compared) -> str:
     left, right = (named.get(name, name) for name in (most.left, most.right))
     tables, cka = f"{most.role}s of {left} and {right}", f"CKA {html_tables.figure(most.observed['CKA'])}"
     if not tested:
-        return f"The {tables} are the most similar, by {cka}, not compared with chance"
+        why = f": {most.untested}" if most.untested else ""
+        return f"The {tables} are the most similar, by {cka}, not compared with chance{why}"
     beside = f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
     if not above:
         none = "No two tables are" if not beside else f"None of {len(tested)} pairs of tables is"
