@@ -266,7 +266,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
-    elif not is_known(config) and config.get("model_type") not in NATIVE:
+    elif not is_known(config) and str(config.get("model_type")) not in NATIVE:
         kind = config.get("model_type")
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")

@@ -225,7 +225,7 @@ FAMILIES: tuple[Family, ...] = (
         ),
         inputs=_SCALED,
     ),
-    Family(("inkling_text", "inkling2_text"), inputs=InputRule(("embed_norm",), rms=True)),
+    Family(("inkling_text", "inkling2_text", "inkling2_loop_text"), inputs=InputRule(("embed_norm",), rms=True)),
     Family(("nanochat", "muse_glimmer_text", "muse_spark_text"), inputs=_ROOT),
     Family(("marian",), waves="concatenated"),
     Family(("pegasus_x",), waves="tensor2tensor"),

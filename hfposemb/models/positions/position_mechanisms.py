@@ -92,7 +92,7 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
         found: Possible position tables.
     """
     config = opened.part("text")
-    types = {opened.config.get("model_type"), config.get("model_type")}
+    types = {str(one.get("model_type")) for one in (opened.config, config)}
     known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
     kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
     asked = not opened.named.keys().isdisjoint(PLACES)
