@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
-from ..tables.null_comparison import Kind, Null, beside
+from ..tables.null_comparison import Kind, Null, beside, holm
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
 from .similarity_ranks import MOST_SORTED, RankedPair
@@ -236,6 +236,9 @@ class Alignment(Tabular):
         untested: Why the tables were not compared with chance; "" if they were, or if no surrogates were asked for.
         alike_in_profile: Correlation of what changes in the same manner along both tables of positions, at least
             twofold: "distance from the middle" or "squared step". It says nothing of their vectors.
+        corrected: p of each measure corrected for all pairs and roles of a comparison in which it was tested (Holm
+            1979); empty for a pair that was compared alone.
+        among: Number of these tests, of the measure that was tested most often.
     """
 
     role: str
@@ -250,6 +253,13 @@ class Alignment(Tabular):
     parts: tuple[str, str] = ("", "")
     untested: str = ""
     alike_in_profile: Mapping[str, float] = field(default_factory=dict)
+    corrected: Mapping[str, float] = field(default_factory=dict)
+    among: int = 1
+
+    def p(self, name: str) -> float | None:
+        """Return the p value of a measure, corrected if others were tested beside it; ``None`` without a test."""
+        null = self.measures.get(name)
+        return None if null is None else self.corrected.get(name, null.p)
 
     @property
     def of_what(self) -> str:
@@ -273,8 +283,8 @@ class Alignment(Tabular):
     def columns(self) -> Columns:
         """Return one row per measure.
 
-        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``, and ``untested``, why the tables were not
-        compared with chance.
+        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``; ``p_corrected`` for all pairs and roles of a
+        comparison; and ``untested``, why the tables were not compared with chance.
         """
         nulls = [self.measures.get(name) for name in self.observed]
         return {
@@ -283,6 +293,7 @@ class Alignment(Tabular):
             "chance_low": [null and null.low for null in nulls],
             "chance_high": [null and null.high for null in nulls],
             "p": [null and null.p for null in nulls],
+            "p_corrected": [self.p(name) for name in self.observed],
             "untested": [self.untested for _ in nulls],
         }
 
@@ -367,6 +378,18 @@ def align(  # noqa: PLR0913 - keywords with defaults
         chance.untested,
         chance.alike_in_profile,
     )
+
+
+def corrected(pairs: Sequence[Alignment]) -> tuple[Alignment, ...]:
+    """Return the pairs of a comparison, with the p values of each measure corrected for all of them (``holm``)."""
+    found: list[dict[str, float]] = [{} for _ in pairs]
+    most = 1
+    for name in MEASURES:
+        tested = [place for place, pair in enumerate(pairs) if name in pair.measures]
+        most = max(most, len(tested))
+        for place, p in zip(tested, holm([pairs[place].measures[name].p for place in tested]), strict=True):
+            found[place][name] = p
+    return tuple(replace(pair, corrected=own, among=most) for pair, own in zip(pairs, found, strict=True))
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ def pair_measures(page: Page) -> str:
     """Return the tables of pairs, and how to read them."""
     how = (
         "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
-        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with equally smooth "
-        "curves, tokens with the same rows in random order."
+        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with curves as smooth "
+        "in the same places, tokens with the same rows in random order."
     )
+    if said := html_tables.correction(page.comparison):
+        how += f" {said}."
     return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
 
 
