@@ -28,9 +28,10 @@ from .architectures.families import is_known, likely_tables, parts_fed, row_offs
 from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
-from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .lookups.finding import find_lookups, tokenizer
+from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -134,8 +135,16 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{_in_hand(source)}")
+
+
+def _in_hand(given: object) -> str:
+    """Return how to open what a caller holds in memory: an array, or the state of a module."""
+    if isinstance(given, Mapping):
+        names = [one for one in given if isinstance(one, str)]
+        named = next((one.tensor for one in candidates(names, "token")), names[0] if names else "NAME")
+        return f"; call from_arrays(token=state[{named[:80]!r}])"
+    return "; for vectors in memory call from_arrays(token=…)" if hasattr(given, "shape") else ""
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
@@ -268,7 +277,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
-        if not (empty or made.tables or made.positions or made.heads or opened.refused):
+        if not (empty or made.tables or made.positions or made.heads or made.lookups or opened.refused):
             raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
         return made
     if not any(found.values()):
@@ -390,7 +399,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.notes.append(
                 f"the token table is {found[0].tensor}, the output head tied to it by the configuration"
             )
-    return tuple(Candidate(aliases.get(one.tensor, one.tensor), one.part) for one in found)
+    return tuple(replace(one, tensor=aliases.get(one.tensor, one.tensor)) for one in found)
 
 
 def _by_use(opened: Opened, role: Role, named: list[Candidate]) -> list[Candidate]:
@@ -421,7 +430,9 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
     if first.part != "decoder" and ending[0] != "shared":
         own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
-    _note_others(opened, "token", found, chosen)
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    rest = "?token=TENSOR names another"
+    _note_choice(opened, "token", first, [one for one in found if one.tensor not in tensors], rest)
     return chosen
 
 
@@ -445,19 +456,18 @@ def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str
                     chosen[key] = candidate
                     tensors.add(candidate.tensor)
                     break
-    several = [one.tensor for key, one in chosen.items() if key != one.part]
-    if role == "position" and several:
-        opened.notes.append(f"{role}: using {chosen[found[0].part].tensor}; other tables: {', '.join(several)[:200]}")
+    several = [one for key, one in chosen.items() if key != one.part]
+    if several:
+        _note_choice(opened, role, chosen[found[0].part], several, "beside it, by the names of their modules")
     return chosen
 
 
-def _note_others(opened: Opened, role: Role, found: tuple[Candidate, ...], chosen: Mapping[str, Candidate]) -> None:
-    """Add a note about a choice between several tensors, so that it is never silent."""
-    tensors = {candidate.tensor for candidate in chosen.values()}
-    others = [candidate.tensor for candidate in found if candidate.tensor not in tensors]
+def _note_choice(opened: Opened, role: Role, taken: Candidate, others: Sequence[Candidate], rest: str) -> None:
+    """Add a note about a choice between several tensors, and why it fell so, so that it is never silent."""
     if others:
-        taken = ", ".join(candidate.tensor for candidate in chosen.values())
-        opened.notes.append(f"{role}: using {taken}; less likely candidates by name: {', '.join(others)[:200]}")
+        why = taken.why_before(others[0])
+        names = ", ".join(one.tensor for one in others)[:200]
+        opened.notes.append(f"{role}: using {taken.tensor}{', since ' if why else ''}{why}; {rest}: {names}")
 
 
 def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
@@ -481,7 +491,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
-        makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
+        makers[TENSOR] = partial(named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
     stored = _planes(opened, _parts(opened, "position", read_tables(opened, main, found["position"])))
     split = [_split(part) for part in stored]
@@ -502,6 +512,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
     heads = find_heads(opened, token, tables)
+    lookups = LazyMapping(find_lookups(opened))  # adds notes
     opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
@@ -531,6 +542,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         heads=LazyMapping(heads.makers),
         ties=heads.ties,
         marks=partial(_marks, opened, tables) if "token" in makers else None,
+        lookups=lookups,
+        tokenize=partial(tokenizer, opened),
     )
 
 
@@ -540,15 +553,6 @@ def _note_storage(opened: Opened, part: str, tensor: str) -> None:
         opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
-
-
-def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
-    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
-    table = table_in_tensor(opened, TENSOR, tensor)
-    alike = token is not None and token().shape[0] == table.shape[0]
-    return replace(
-        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
-    )
 
 
 def _unmatched(opened: Opened) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,15 @@ from ..memory_maps import lent
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable, Labels
 from .architectures.config_values import class_of
-from .architectures.head_names import bias_names, class_heads, head_candidates, head_evidence, is_headed, module_of
+from .architectures.head_names import (
+    bias_names,
+    class_heads,
+    head_candidates,
+    head_evidence,
+    is_headed,
+    module_of,
+    other_outputs,
+)
 from .architectures.table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
 from .architectures.tied_types import is_tied, stated_tie, ties_by_default
 from .named_tables import HEAD, tensor_named
@@ -73,11 +81,12 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
     ties = {key: _stored_tie(opened, name, aliases, *_token_of(key, token)) for key, name in found.items()}
     main = "decoder.head" if "decoder" in token else "head"
     # A head of another part, such as CLVP's speech decoder, is the one that such a class has.
-    if main not in ties and not any("lm_head" in name for name in found.values()):
+    elsewhere = other_outputs(stored)
+    if main not in ties and elsewhere is None and not any("lm_head" in name for name in found.values()):
         tie = _absent_tie(opened, headed, *_token_of(main, token))
         ties = ties if tie is None else {main: tie, **ties}
     if not ties:
-        reason, fault = _reason(opened, headed, bool(token))
+        reason, fault = _reason(opened, headed, bool(token), elsewhere)
         return FoundHeads({}, {}, reason, f"head: {reason}" if fault else "")
     return FoundHeads({key: partial(_head, opened, tables, key, tie) for key, tie in ties.items()}, ties)
 
@@ -130,8 +139,10 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = None if opened.in_gguf else _stated(opened, role, name)
     both = f"{head} and {token} are stored separately"
+    if isinstance(opened.tensors, LiveTensors):
+        return Tying(False, "own tensor", f"{head} and {token} are different tensors of the live model", head, role)
+    said = None if opened.in_gguf else _stated(opened, role, name)
     if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and ties_by_default(opened.config):
         return Tying(
             True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
@@ -156,8 +167,10 @@ def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | N
     return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
 
 
-def _reason(opened: Opened, headed: str, tokens: bool) -> tuple[str, bool]:
+def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str] | None) -> tuple[str, bool]:
     """Return why there is no head, and whether the checkpoint should have one."""
+    if elsewhere is not None:
+        return f"it predicts no tokens: {elsewhere[0]} is {elsewhere[1]}", False
     if headed and tokens:
         said = "is not stated, which means false" if stated_tie(opened.config) is None else "is false"
         reason = (
@@ -186,6 +199,9 @@ def _head(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str, tie: T
             raise MissingTableError(f"{opened.name} has no readable {key}: {reason}", reason=reason)
         base = table_in_tensor(opened, "head", tie.tensor)
     same_rows = token is not None and token.shape[0] == base.shape[0]
+    if token is not None and not same_rows and tie.how == "configuration":
+        about = f"{base.provenance.tensor} and {token.provenance.tensor} have {len(base):,} and {len(token):,} rows"
+        tie = replace(tie, tied=False, how="own tensor", about=about)
     named = partial(_labels_of, token) if token is not None and same_rows else partial(labels_of, opened, base.shape[0])
     bias = _bias_of(opened, tie)
     return OutputHead(

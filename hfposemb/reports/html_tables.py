@@ -150,7 +150,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """State which metric differs most between the sources, among those that range from −1 to 1."""
+    """Name the metric from −1 to 1 with the widest range over the sources: a place to look, not a test."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
@@ -165,7 +165,7 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    return f"Biggest difference: {best[1]} ({listed(parts)})"
+    return f"Furthest apart among the numbers from −1 to 1: {best[1]} ({listed(parts)})"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

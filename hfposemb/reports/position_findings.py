@@ -197,6 +197,7 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     """State the period of each source's strongest wave, or that it has none of its own, or none above noise."""
     named: dict[str, list[str]] = {}
     trends: list[str] = []
+    bands: list[str] = []
     none: list[str] = []
     coils: list[str] = []
     for name, fact in facts.items():
@@ -205,12 +206,17 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
         if fact.waves is not None:
             if fact.waves.peak is not None:
                 named.setdefault(f"{fact.waves.peak:,.0f} positions", []).append(name)
+            elif fact.waves.strongest is None:
+                none.append(name)
+            elif fact.waves.trend:
+                trends.append(name)
             else:
-                (trends if fact.waves.trend else none).append(name)
+                bands.append(f"around {fact.waves.strongest:,.0f} positions in {name}")
     lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
     said = [
         f"strongest period: {listed(lengths)}" if lengths else "",
-        f"slow trends dominate in {listed(trends)}" if trends else "",
+        f"slow trends are strongest in {listed(trends)}" if trends else "",
+        f"no single period, but waves {listed(bands)}" if bands else "",
         f"no wave above noise in {listed(none)}" if none else "",
         *coils,
     ]

@@ -8,7 +8,6 @@ from ..comparison.aligned_maps import AlignedMaps, align_maps
 from ..comparison.alignment import rows_of
 from ..errors import HfposembError
 from ..figures.map_pairs import beside
-from ..numbers import percent
 from . import html_tables
 from .report_page import Page
 
@@ -59,11 +58,8 @@ def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
         for place, figure, part in ((left, drawn.left, found.parts[0]), (right, drawn.right, found.parts[1]))
     ]
     what = rows_of(found.role, found.parts).capitalize()
-    fit = (
-        f"{what}: after the best alignment, the maps of {page.names[left]} and {page.names[right]} still differ by "
-        f"{percent(found.disparity)}"
-    )
-    return page.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
+    heading = f"{what}. {found.sentence(page.names[left], page.names[right])}"
+    return page.row(panels, columns=2, heading=heading, subheading="; ".join(found.notes))
 
 
 def add_moved_words(page: Page) -> None:

@@ -33,10 +33,11 @@ def made(way: str, seed: int = 0) -> EmbeddingTable:
     return hpe.from_arrays(token=rows.astype(np.float32)).token
 
 
-@pytest.mark.parametrize("way", ["zeros", "copies", "mean", "one normal", "trained"])
+@pytest.mark.parametrize("way", ["zeros", "copies", "mean", "old covariance", "one normal", "trained"])
 def test_each_way_is_recognised(way: str) -> None:
     found = [row_origin(made(way, seed), range(ROWS - NEW, ROWS)) for seed in range(10)]
-    assert [one.made for one in found] == [way] * 10
+    # A true way is refuted in 2 of 100 sets, so more than 2 of 10 in fewer than 1 of 1,000 runs.
+    assert sum(one.made == way for one in found) >= 8, [one.made for one in found]
     exact = [test for test in found[0].tests if test.origin == way and way in ("zeros", "copies", "mean")]
     assert all(test.p < 0.01 and len(test.rows) == NEW for test in exact)
 
@@ -51,12 +52,25 @@ def test_normal_of_the_old_covariance_is_refused_at_the_level() -> None:
     assert np.mean(p) > 0.35
 
 
-def test_few_rows_have_no_distribution() -> None:
+def test_few_rows_cannot_tell() -> None:
     found = row_origin(made("trained"), [3, 4])
-    assert found.made == "trained"
+    assert found.made == "cannot tell"
     assert any("too few to test a distribution" in note for note in found.notes)
     small = hpe.from_arrays(token=np.random.default_rng(0).standard_normal((30, 16))).token
-    assert any("do not determine a covariance" in note for note in row_origin(small, range(20, 30)).notes)
+    assert any("too few to compare" in note for note in row_origin(small, range(20, 30)).notes)
+
+
+def test_rows_of_a_table_of_initial_values_cannot_tell() -> None:
+    """There, "like the other rows" and "like initial values" are the same."""
+    assert row_origin(hpe.extract("random:800x32").position, range(760, 800)).made == "cannot tell"
+
+
+def test_sentence_says_how_many_rows_agree() -> None:
+    rows = made("zeros").rows(0, ROWS).copy()
+    rows[-5:] = 1
+    rows[-3:] = np.arange(3 * WIDTH).reshape(3, WIDTH)
+    found = row_origin(hpe.from_arrays(token=rows).token, range(ROWS - NEW, ROWS))
+    assert found.sentence == f"zeros ({NEW - 5} of them)"
 
 
 def test_text_names_the_way_and_its_p() -> None:

@@ -152,7 +152,8 @@ def test_two_candidates_are_both_named(build: Build, tmp_path: Path) -> None:
     safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
     embeddings = hpe.extract(tmp_path)
     assert embeddings.token.shape == (61, 16)
-    assert "token: using wte.weight; less likely candidates by name: other.wte.weight" in embeddings.notes[0]
+    said = "token: using wte.weight, since its path is shorter; ?token=TENSOR names another: other.wte.weight"
+    assert said in embeddings.notes[0]
 
 
 def test_positions_alone(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_two_stored_tables_are_compared_only_when_asked(tmp_path: Path) -> None:
 
 def test_longer_head_is_not_tied_but_its_common_rows_are_compared(tmp_path: Path) -> None:
     longer = np.concatenate([TOKENS, HEAD[:4]])
-    found = saved(tmp_path, GPT2, wte__weight=TOKENS, lm_head__weight=longer)
+    found = saved(tmp_path, {**GPT2, "tie_word_embeddings": True}, wte__weight=TOKENS, lm_head__weight=longer)
+    assert not found.head.tied
+    assert found.head.tied.about == "lm_head.weight and wte.weight have 16 and 12 rows"
     assert found.head.tied_by_bytes.about.endswith("have 16 and 12 rows; the rows of both are equal")
 
 
@@ -97,6 +99,33 @@ def test_what_is_no_head_is_named(tmp_path: Path, config: dict[str, Any], tensor
         _ = found.head
     assert "\n" not in str(raised.value)
     assert not any("head" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "tensor", "what"),
+    [
+        ("MusicgenForConditionalGeneration", "decoder__lm_heads__0__weight", "one of the heads of audio codes"),
+        ("DiaForConditionalGeneration", "logits_dense__weight", "the head of audio codes"),
+        ("PI0ForConditionalGeneration", "action_out_proj__weight", "a head of actions"),
+    ],
+)
+def test_a_head_that_predicts_no_tokens_is_not_taken_for_a_tied_one(
+    tmp_path: Path, kind: str, tensor: str, what: str
+) -> None:
+    config = {"model_type": "t5", "architectures": [kind], "vocab_size": ROWS, "tie_word_embeddings": True}
+    found = saved(tmp_path, config, text_encoder__shared__weight=TOKENS, **{tensor: HEAD[:3]})
+    assert not found.ties
+    with pytest.raises(MissingTableError, match=f"predicts no tokens: .* is {what}"):
+        _ = found.head
+
+
+def test_text_comes_before_the_codes_of_a_speech_model(tmp_path: Path) -> None:
+    names = ("embed_text_tokens__weight", "depth_decoder__model__embed_tokens__weight")
+    config = {"model_type": "csm", "architectures": ["CsmForConditionalGeneration"], "tie_codebooks_embeddings": True}
+    found = saved(tmp_path, config, lm_head__weight=HEAD[:5], **{names[0]: TOKENS, names[1]: HEAD[:9]})
+    assert found.token.provenance.tensor == "embed_text_tokens.weight"
+    assert not found.head.tied
+    assert any("depth_decoder.model.embed_tokens.weight" in note for note in found.notes)
 
 
 def test_transform_alone_shows_a_masked_model_without_class(tmp_path: Path) -> None:

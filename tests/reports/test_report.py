@@ -212,7 +212,7 @@ def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: f
 
 def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embeddings], Comparison]) -> None:
     said = finding(compared[1], ("A", "B", "C"))
-    name = said.removeprefix("Biggest difference: ").partition(" (")[0]
+    name = said.removeprefix("Furthest apart among the numbers from −1 to 1: ").partition(" (")[0]
     values = [source.metrics[name].value for source in compared[1].sources]
     known = [value for value in values if value is not None]
     assert max(map(abs, known)) <= 1

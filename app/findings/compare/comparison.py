@@ -15,7 +15,6 @@ from hfposemb.comparison.alignment import rows_of
 from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.figures.map_pairs import beside
-from hfposemb.numbers import percent
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import one_line
@@ -83,6 +82,10 @@ MAPS_HELP = """
 PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
 UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
 5,000 rows.
+
+The difference is the share of one map that the best rotation and scaling of the other leaves unexplained. Beside it
+stands what rows in random order leave. Two smooth curves align better than that without being related: whether the
+tables are, the chance levels above say.
 
 Point at a dot to see the same row in the other map.
 """
@@ -428,10 +431,5 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
         )
     )
-    share = percent(maps.disparity)
-    heading = (
-        f"After the best alignment, the maps of {left.name} and {right.name} differ by {share}"
-        if maps.method == "pca"
-        else f"In a joint layout, the maps of {left.name} and {right.name} differ by {share}"
-    )
+    heading = maps.sentence(left.name, right.name)
     return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)

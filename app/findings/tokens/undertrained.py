@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.analysis.tokens.new_rows import MEANING
 from hfposemb.analysis.tokens.undertrained import UndertrainedToken, UndertrainedTokens, undertrained_tokens
 from hfposemb.errors import HfposembError
 from hfposemb.numbers import number
@@ -152,7 +151,7 @@ def _added(found: UndertrainedTokens) -> list[str]:
     if found.origin is None:
         return []
     count = len(found.origin.rows)
-    return [f"{count:,} {'row was' if count == 1 else 'rows were'} added: {MEANING[found.origin.made]}."]
+    return [f"{count:,} {'row was' if count == 1 else 'rows were'} added: {found.origin.sentence}."]
 
 
 def _title(source: Opened, found: UndertrainedTokens) -> str:

@@ -1,4 +1,4 @@
-"""How new rows of a table were made: zeros, copies, the mean of the old rows, or numbers drawn at random."""
+"""How new rows of a table were made: zeros, copies, the mean of the old rows, drawn at random, or trained."""
 
 from __future__ import annotations
 
@@ -11,15 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...numbers import number
+from ...numbers import number, percent
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
 from ..geometry import Scatter, scatter
 from ..row_values import read_rows
 from ..rows import finite_blocks, norms, some_rows, without
+from .drawn_rows import SETS, TESTED, Cloud, components, like_old, of_old_covariance, of_one_distribution
 
-Origin: TypeAlias = Literal["zeros", "copies", "mean", "old covariance", "one normal", "trained"]
+Origin: TypeAlias = Literal[
+    "zeros",
+    "copies",
+    "mean",
+    "old covariance",
+    "one normal",
+    "one distribution",
+    "one point",
+    "trained",
+    "other",
+    "cannot tell",
+]
 
 AT_MEAN = 0.01
 """Distance from the mean of the old rows, relative to theirs, up to which a new row is their mean.
@@ -33,7 +45,12 @@ FEWEST = 5
 MOST = 4_096
 """Maximum number of new rows that are tested; the first ones."""
 
-LEVEL = 0.05
+LEVEL = 0.02
+"""P value up to which a way is refuted, and share of sets of old rows up to which it sets the new rows apart."""
+
+ABOUT_ZERO = 1e-3
+"""P value from which the mean of rows is that of numbers about zero."""
+
 Floats: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.int64]
 
@@ -48,12 +65,14 @@ class OriginTest:
         p: For zeros, copies and the mean: share of the old rows that agree as well, (1 + k) / (n + 1), and 1 if no new
             row agrees. For a distribution: of the test that the rows were drawn from it, which small values refute.
         about: What was tested.
+        old: For a distribution: share of sets of as many old rows that agree with it as well, (1 + k) / (n + 1).
     """
 
     origin: Origin
     rows: tuple[int, ...]
     p: float
     about: str
+    old: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +83,8 @@ class RowOrigin(Tabular):
         table: Name of the table.
         rows: The new rows.
         tests: The ways that were tested.
-        made: The way that the most rows agree with; ``trained`` if none fits.
+        made: The way that sets the rows apart from old rows; ``trained`` if every way of drawing them is refuted and
+            they are distributed like old rows, ``other`` if they are not, ``cannot tell`` if nothing decides.
         notes: Remarks on tests that were left out.
     """
 
@@ -74,21 +94,33 @@ class RowOrigin(Tabular):
     made: Origin
     notes: tuple[str, ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """How the rows were made in words, and how many of them where that is not all."""
+        agree = next((len(test.rows) for test in self.tests if test.origin == self.made), len(self.rows))
+        return MEANING[self.made] if agree == len(self.rows) else f"{MEANING[self.made]} ({agree:,} of them)"
+
     def __str__(self) -> str:
         """Say how the rows were made and list the tests."""
         new = "new row" if len(self.rows) == 1 else "new rows"
-        lines = [f"{len(self.rows):,} {new} of {self.table}: {MEANING[self.made]}"]
+        lines = [f"{len(self.rows):,} {new} of {self.table}: {self.sentence}"]
         for test in self.tests:
             rows = f"{len(test.rows):,} rows" + (f" ({some_rows(np.array(test.rows), most=5)})" if test.rows else "")
-            lines.append(f"  {test.origin:<15}{rows:<34} p {number(test.p, digits=4)}  {test.about}")
+            old = "" if test.old is None else f"; {percent(test.old)} of sets of old rows agree as well"
+            lines.append(f"  {test.origin:<17}{rows:<34} p {number(test.p, digits=4)}  {test.about}{old}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def columns(self) -> Columns:
-        """Return one row per test: ``origin``, ``rows``, the number of rows that agree with it, ``p`` and ``about``."""
+        """Return one row per test.
+
+        ``origin``, ``rows``, the number of rows that agree with it, ``p``, ``old``, the share of sets of old rows that
+        agree as well, and ``about``.
+        """
         return {
             "origin": [test.origin for test in self.tests],
             "rows": [len(test.rows) for test in self.tests],
             "p": [test.p for test in self.tests],
+            "old": [test.old for test in self.tests],
             "about": [test.about for test in self.tests],
         }
 
@@ -99,22 +131,29 @@ MEANING: dict[Origin, str] = {
     "mean": "the mean of the old rows",
     "old covariance": "drawn from a normal with mean and covariance of the old rows",
     "one normal": "drawn from one normal, like the initial values of a table",
-    "trained": "none of the tested ways: trained, or made in another way",
+    "one distribution": "numbers drawn from one distribution about zero, like the initial values of a table",
+    "one point": "one row, or the mean of some, with noise of one distribution added",
+    "trained": "distributed like the old rows and not drawn at once, as rows are that were trained like them",
+    "other": "not distributed like the old rows, and not made in one of the tested ways",
+    "cannot tell": "what was tested cannot tell how",
 }
 
 
-def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int]) -> RowOrigin:
+def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *, seed: int = 0) -> RowOrigin:
     """Return how new rows of a table were made.
 
     - *zeros*, *copies* (equal to the bit to another row) and the *mean* of the old rows are seen row by row.
-    - *old covariance*: the squared Mahalanobis lengths of the others follow χ² with one degree per column if they were
-      drawn from a normal with mean and covariance of the old rows (Hewitt 2021); Kolmogorov–Smirnov test.
-    - *one normal*: all their numbers follow one normal; the same test of all numbers, standardised by their own
-      spread, which makes it cautious.
+    - Up to 64 of the others are compared with sets drawn in two ways: from a normal with mean and covariance of the old
+      rows (*old covariance*, Hewitt 2021), and as independent numbers of one distribution about a point: *one normal*
+      or *one distribution* about zero, *one point* elsewhere. A way is named only if it is not refuted and hardly any
+      set of old rows agrees with it as well.
+    - *trained* says that both ways are refuted and that sets of old rows are no different. Where nothing decides, as
+      among few rows, or where the old rows look drawn themselves, the answer is *cannot tell*.
 
     Args:
         value: Table [n, d].
         rows: Row numbers of the new rows.
+        seed: Random seed of the sets that they are compared with.
 
     Raises:
         InputError: If no row is given, one does not exist, or fewer than two old rows are finite.
@@ -138,23 +177,24 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int]) ->
     found = scatter(old, single=True)
     vectors = np.asarray(read_rows(table, tested), np.float64)
     tests, rest = _row_by_row(table, old, found, tested, vectors)
-    if 0 < len(rest) < FEWEST:
-        few = "row is" if len(rest) == 1 else "rows are"
-        notes.append(f"{len(rest)} {few} too few to test a distribution, which takes {FEWEST}")
-    elif len(rest):
-        drawn, more = _distributions(found, tested[rest], vectors[rest])
-        tests += drawn
-        notes += more
-    return RowOrigin(table.name, tuple(new.tolist()), tuple(tests), _made(tests, len(tested)), tuple(notes))
+    drawn, more = _distributions(old, found, tested[rest], vectors[rest], np.random.default_rng(seed))
+    made = _made(tests, drawn, len(tested))
+    return RowOrigin(table.name, tuple(new.tolist()), (*tests, *drawn), made, (*notes, *more))
 
 
-def _made(tests: Sequence[OriginTest], count: int) -> Origin:
-    """Return the way that most rows agree with, if it is at least half of them."""
-    exact = max((test for test in tests if test.origin in ("zeros", "copies", "mean")), key=lambda test: len(test.rows))
-    if 2 * len(exact.rows) >= count:
-        return exact.origin
-    fitting = [test for test in tests if test.origin in ("one normal", "old covariance") and test.p > LEVEL]
-    return fitting[0].origin if fitting else "trained"  # the covariance first, which says more
+def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) -> Origin:
+    """Return the way that at least half of the rows agree with, or that the others were not refuted to be made in."""
+    most = max(exact, key=lambda test: len(test.rows))
+    if 2 * len(most.rows) >= count:
+        return most.origin
+    if not drawn:
+        return "cannot tell"
+    *ways, like_old = drawn
+    left = [test for test in ways if test.p > LEVEL]
+    if not left:
+        return "trained" if like_old.p > LEVEL else "other"
+    apart = left[0].old is not None and left[0].old <= LEVEL
+    return left[0].origin if len(left) == 1 and apart else "cannot tell"
 
 
 def _row_by_row(
@@ -210,23 +250,48 @@ def _equal(table: EmbeddingTable) -> int:
     return int(count[count > 1].sum())
 
 
-def _distributions(found: Scatter, rows: Rows, vectors: Floats) -> tuple[list[OriginTest], list[str]]:
-    """Return the tests of distributions of rows that are neither zeros, copies nor the mean."""
+def _distributions(
+    old: EmbeddingTable, found: Scatter, rows: Rows, vectors: Floats, rng: np.random.Generator
+) -> tuple[list[OriginTest], list[str]]:
+    """Return the tests of rows that are neither zeros, copies nor the mean; that of being like old rows comes last."""
+    if not len(rows):
+        return [], []
+    most = min(TESTED, found.rows // 2 // SETS)
+    within = components(old) if most >= FEWEST else None
+    if within is None:
+        return [], [f"{found.rows:,} old rows of width {len(found.mean):,} are too few to compare new ones with"]
+    if len(rows) < FEWEST:
+        few = "row is" if len(rows) == 1 else "rows are"
+        return [], [f"{len(rows)} {few} too few to test a distribution, which takes {FEWEST}"]
+    notes = (
+        [f"the first {most:,} of {len(rows):,} rows were compared with sets of old ones"] if len(rows) > most else []
+    )
+    listed, rows, vectors = tuple(rows.tolist()), rows[:most], vectors[:most]
+    figures, others = within.figures(within.scores(vectors)), like_old(old, within, rows, rng)
+    ways: tuple[tuple[Origin, Cloud, str], ...] = (
+        (
+            "old covariance",
+            of_old_covariance(old, found, within, len(rows), rng),
+            "drawn with mean and covariance of the old rows",
+        ),
+        (_numbers(vectors), of_one_distribution(within, vectors, rng), "all numbers drawn alike about one point"),
+    )
+    tests = [
+        OriginTest(origin, listed, cloud.p(figures), about, cloud.p_against(figures, others))
+        for origin, cloud, about in ways
+    ]
+    return [*tests, OriginTest("trained", listed, others.p(figures), "distributed like sets of old rows")], notes
+
+
+def _numbers(vectors: Floats) -> Origin:
+    """Return about which point rows of independent numbers were drawn, and for zero from what distribution."""
     from scipy.stats import chi2, kstest, norm
 
-    tests: list[OriginTest] = []
-    notes: list[str] = []
-    width, listed = vectors.shape[1], tuple(rows.tolist())
-    values, axes = (np.ones(1), np.eye(1)) if found.dual else np.linalg.eigh(found.matrix / (found.rows - 1))
-    if found.dual or values[0] <= 1e-9 * values[-1] or found.rows < 10 * width:
-        notes.append(
-            f"{found.rows:,} old rows of width {width:,} do not determine a covariance, which takes {10 * width:,}"
-        )
-    else:
-        squares = np.square((vectors - found.mean) @ axes / np.sqrt(values)).sum(axis=1)
-        p = float(kstest(squares, chi2(width).cdf).pvalue)
-        tests.append(OriginTest("old covariance", listed, p, "drawn from a normal with mean and covariance of the old"))
-    centred = (vectors - vectors.mean()) / vectors.std()
-    p = float(kstest(centred.reshape(-1), norm.cdf).pvalue)
-    tests.append(OriginTest("one normal", listed, p, "all numbers drawn from one normal"))
-    return tests, notes
+    count, width = vectors.shape
+    centre = vectors.mean(axis=0)
+    numbers = vectors - centre
+    variance = max(float(np.square(numbers).sum()) / ((count - 1) * width), np.finfo(float).tiny)
+    if chi2(width).sf(count * float(centre @ centre) / variance) <= ABOUT_ZERO:
+        return "one point"
+    normal = kstest(vectors.reshape(-1) / np.sqrt(variance), norm.cdf).pvalue
+    return "one normal" if normal > ABOUT_ZERO else "one distribution"

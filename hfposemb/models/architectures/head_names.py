@@ -52,6 +52,13 @@ _CLASS_HEADS: Mapping[str, str] = {
 }
 """Endings of tensors that resemble a head, with what they are."""
 
+_OTHER_OUTPUTS: Mapping[str, str] = {
+    r"(^|\.)(lm_heads|codec_heads|codebooks_head)\.(\d+\.)?weight$": "one of the heads of audio codes",
+    r"(^|\.)(codebooks_head|logits_dense|codec_head)\.weight$": "the head of audio codes",
+    r"(^|\.)action_out_proj\.weight$": "a head of actions",
+}
+"""Patterns of heads whose rows are no tokens: a model that has one and no head of tokens does not predict tokens."""
+
 
 def is_headed(name: str) -> bool:
     """Return whether the name of a class is that of a model with an output head."""
@@ -124,6 +131,13 @@ def head_evidence(names: Iterable[str]) -> tuple[str, ...]:
     transforms = tuple(ending for ending, what in _CLASS_HEADS.items() if what.startswith("the transform"))
     ends = tuple(f".{ending}" for ending in (*biases, *transforms))
     return tuple(name for name in there if f".{name}".endswith(ends))
+
+
+def other_outputs(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first head that predicts something other than tokens, and what it is; ``None`` if there is none."""
+    return next(
+        ((name, what) for pattern, what in _OTHER_OUTPUTS.items() for name in names if re.search(pattern, name)), None
+    )
 
 
 def class_heads(names: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ ROLES: tuple[Role, ...] = ("token", "token_type", "position")
 
 
 TOKEN_ENDINGS: tuple[str, ...] = (
+    "embed_text_tokens.weight",
     "shared.weight",
     "embed_tokens.weight",
     "embed_tokens.embedding.weight",
@@ -61,7 +62,7 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 
 
 NO_TOKENS = re.compile(
-    r"codebook|quantizer|(^|[._])vq|codec|per_layer|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
+    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
     r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
 """Patterns in the names of tables whose rows are not tokens."""
@@ -93,7 +94,7 @@ TOWERS: Mapping[str, frozenset[str]] = {
     "talker": frozenset(("talker", "token2wav", "depth")),
     "action": frozenset(("action", "dit")),
     "vision": frozenset(("vision", "visual", "image", "img", "vit", "sam", "patch")),
-    "audio": frozenset(("audio", "speech", "acoustic")),
+    "audio": frozenset(("audio", "speech", "acoustic", "acoustics")),
     "video": frozenset(("video",)),
     "text": frozenset(("text", "language", "llm", "lm")),
     "encoder": frozenset(("encoder",)),
@@ -138,7 +139,19 @@ class Candidate:
 
     tensor: str
     part: str
+    order: tuple[int, int, int, str] = (0, 0, 0, "")
+    """Place among the candidates: ending of the name, part of the model, depth, name."""
 
+    def why_before(self, other: Candidate) -> str:
+        """Return why this table was taken rather than another, from what decided their order; "" if nothing did."""
+        decided = next((at for at in range(4) if self.order[: at + 1] < other.order[: at + 1]), None)
+        tower = tower_of(other.tensor)
+        of_a_part = f"the other belongs to its {tower} part" if tower else "it belongs to the text"
+        return "" if decided is None else (_MORE_USUAL, of_a_part, "its path is shorter", _FIRST)[decided]
+
+
+_MORE_USUAL = "its name is the more usual one for such a table"
+_FIRST = "it comes first by name, for nothing else tells them apart"
 
 PART_ORDER = {"": 0, "text": 1, "encoder": 2, "decoder": 3}
 """Order of the parts of a model, the text first."""
@@ -163,7 +176,7 @@ def candidates(
             rows.
         rows: Returns the number of rows of a tensor.
     """
-    found: list[tuple[int, int, int, str, Candidate]] = []
+    found: list[Candidate] = []
     for name in outside_layers(names):
         rank = _RANKS[role](name)
         if rank is None and role == "token" and _loose(name) and rows(name) in vocabularies:
@@ -176,8 +189,8 @@ def candidates(
             order = PART_ORDER.get(tower, 4)
             if role == "token":
                 order = (0, 0, 0, 1, 2)[order]
-            found.append((rank, order, name.count("."), name, Candidate(name, part)))
-    return tuple(entry[-1] for entry in sorted(found, key=lambda entry: entry[:-1]))
+            found.append(Candidate(name, part, (rank, order, name.count("."), name)))
+    return tuple(sorted(found, key=lambda one: one.order))
 
 
 def _ends(name: str, ending: str) -> bool:

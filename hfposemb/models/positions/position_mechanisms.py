@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
-_READS_BOTH = ("moonshine_streaming", "sam3_vit_model")
-"""Model types with rotary positions that read a stored table too."""
+_READS_BOTH = frozenset(("moonshine_streaming", "sam3_vit_model", "clvp", "roformer"))
+"""Model types with rotary positions that read a stored table too; RoFormer's holds the angles."""
 
 _APART = frozenset(("vision", "audio", "video"))
 """Towers whose positions are never those of the text."""
@@ -83,8 +83,8 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
 def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """Return the position tables that a model reads, with a note about those of the text that it never does.
 
-    A verified model type whose positions need no table reads none, whatever the file holds; of other types, and of live
-    models, a table that is there may be read.
+    A verified model type of text whose positions need no table reads none, whatever the file holds; of other types, of
+    images, and of live models, a table that is there may be read.
 
     Args:
         opened: The opened source.
@@ -92,7 +92,8 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
         found: Possible position tables.
     """
     config = opened.part("text")
-    known = is_known(opened.config) and is_known(config) and config.get("model_type") not in _READS_BOTH
+    types = {opened.config.get("model_type"), config.get("model_type")}
+    known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
     kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
     asked = not opened.named.keys().isdisjoint(PLACES)
     if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
@@ -102,6 +103,11 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
     said = f"is stored, but no {config.get('model_type')} model of this config.json reads it"
     opened.notes.extend(f"{one.tensor} {said}" for one in unread)
     return tuple(one for one in found if one not in unread)
+
+
+def _of_patches(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is that of a tower for images."""
+    return "vocab_size" not in config and "patch_size" in config
 
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
@@ -127,7 +133,7 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     from .rope import rotary_encodings
     from .rotary_parts import of_part, tower_encodings
 
-    if "vocab_size" not in config and "patch_size" in config:
+    if _of_patches(config):
         axial = [one for one in of_part("", config) if len(one.axes) > 1]
         if axial and (made := tower_encodings(axial[0], config)):
             return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]

@@ -28,7 +28,6 @@ from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
 
 import hfposemb as hpe
-from hfposemb.analysis.tokens.new_rows import MEANING
 from hfposemb.numbers import number
 from hfposemb.tables.token_marks import TokenMarks
 from tests.hub import FakeHub
@@ -201,7 +200,7 @@ def test_marks_and_origin_of_added_rows_are_said(source: str) -> None:
     (panel,) = odd_panels(session, marked)
     found = hpe.undertrained_tokens(marked.embeddings, count=8)  # type: ignore[arg-type]
     assert found.origin is not None
-    assert panel.subtitle.endswith(f"20 rows were added: {MEANING[found.origin.made]}.")
+    assert panel.subtitle.endswith(f"20 rows were added: {found.origin.sentence}.")
     first = next(part for part in panel.lists if part.name == undertrained.NAMES["far from the mean"]).rows[0]
     assert first.label.endswith("chat template)")
     assert first.shared
