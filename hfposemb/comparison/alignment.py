@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
-from ..tables.null_comparison import Kind, Null, beside, holm
+from ..tables.null_comparison import Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
 from .similarity_ranks import MOST_SORTED, RankedPair
@@ -378,18 +378,6 @@ def align(  # noqa: PLR0913 - keywords with defaults
         chance.untested,
         chance.alike_in_profile,
     )
-
-
-def corrected(pairs: Sequence[Alignment]) -> tuple[Alignment, ...]:
-    """Return the pairs of a comparison, with the p values of each measure corrected for all of them (``holm``)."""
-    found: list[dict[str, float]] = [{} for _ in pairs]
-    most = 1
-    for name in MEASURES:
-        tested = [place for place, pair in enumerate(pairs) if name in pair.measures]
-        most = max(most, len(tested))
-        for place, p in zip(tested, holm([pairs[place].measures[name].p for place in tested]), strict=True):
-            found[place][name] = p
-    return tuple(replace(pair, corrected=own, among=most) for pair, own in zip(pairs, found, strict=True))
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from ..errors import HfposembError, InputError, MissingExtraError
 from ..progress import shown
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
+from ..tables.null_comparison import holm
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
-from .alignment import Alignment, align, corrected
+from .alignment import MEASURES, Alignment, align
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, NotCompared, SourceFigures
@@ -90,6 +91,18 @@ def pair_draws(role: str, draws: int, tests: int) -> int:
     if role == "position":
         return max(draws, POSITION_DRAWS) if draws else 0
     return max((draws + 1) // 2, 20 * tests) if draws >= FEWEST_DRAWS else draws
+
+
+def corrected(pairs: Sequence[Alignment]) -> tuple[Alignment, ...]:
+    """Return the pairs of a comparison, with the p values of each measure corrected for all of them (``holm``)."""
+    found: list[dict[str, float]] = [{} for _ in pairs]
+    most = 1
+    for name in MEASURES:
+        tested = [place for place, pair in enumerate(pairs) if name in pair.measures]
+        most = max(most, len(tested))
+        for place, p in zip(tested, holm([pairs[place].measures[name].p for place in tested]), strict=True):
+            found[place][name] = p
+    return tuple(replace(pair, corrected=own, among=most) for pair, own in zip(pairs, found, strict=True))
 
 
 def _beside_known(tables: Tables, figures: Mapping[str, Figure], *, draws: int, seed: int) -> dict[str, Figure]:
@@ -258,7 +271,7 @@ def compare(  # noqa: PLR0913 - keywords with defaults
         words: Words whose neighbours are given.
         k: Number of neighbours.
         pairs: Whether to compare the tables of every two sources too (``alignment.align``), with p corrected for all of
-            them (``alignment.corrected``), and to list the words that moved most (``moved_words.moved``).
+            them (``corrected``), and to list the words that moved most (``moved_words.moved``).
         draws: Number of surrogates per null; 0 for none, which is fast. Pairs of tables have others (``pair_draws``).
         fold_case: Whether tokens of two sources are matched regardless of case.
         leave_out: Whether to leave rows of outlying norm (``rows.outliers``) out of every figure.

@@ -1,6 +1,8 @@
 """Measure how often tests of independent and of related tables find p ≤ .05, and write ``docs/calibration.md``.
 
-``python -m tests.calibration`` takes hours on two cores; ``--pairs 40 --shape 64x64`` takes minutes and prints alone.
+``python -m tests.calibration`` takes many hours on two cores. It adds to what ``docs/calibration.jsonl`` has, twenty
+pairs at a time, and can be stopped; ``--pairs 120 --shape 64x64`` measures less, and ``--page`` nothing: it writes the
+page from what has been measured.
 """
 
 from __future__ import annotations
@@ -23,22 +25,26 @@ PICTURE = DOCS / "pictures" / "calibration.png"
 SHAPES = {"64x64": 1.0, "128x256": 1.0, "512x384": 0.25, "1024x768": 0.1}
 """Shapes of the tables of positions, rows × columns, with the share of the pairs that are drawn."""
 
-OTHER_SHAPES = ("300x32", "1600x64")
+OTHER_SHAPES = ("300x32",)
 """Shapes of the tables of tokens, and of single tables."""
+
+AT_ONCE = 20
+"""Pairs that are measured before their result is written."""
 
 
 class Task(NamedTuple):
-    """One family at one shape, with a ``relation`` of the two tables of a pair."""
+    """Pairs ``first`` to ``last`` of one family at one shape, with a ``relation`` of the two tables of a pair."""
 
     family: str
     count: int
     width: int
-    pairs: int
     relation: str
+    first: int
+    last: int
 
 
 class Result(NamedTuple):
-    """The rate of one measure for one task."""
+    """The rate of one measure for one family, shape and relation."""
 
     family: str
     count: int
@@ -50,7 +56,7 @@ class Result(NamedTuple):
     pairs: int
 
 
-def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
+def wanted(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
     """Yield what is to be measured, of positions the largest tables last."""
     from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS
     from .rates import SINGLE
@@ -60,28 +66,42 @@ def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
         count, width = map(int, shape.split("x"))
         if shape in OTHER_SHAPES:
             for family in (*TOKENS, *FREQUENCY, *SINGLE):
-                yield Task(family, count, width, 10 * pairs if family in SINGLE else pairs, INDEPENDENT)
+                yield Task(family, count, width, INDEPENDENT, 0, 10 * pairs if family in SINGLE else pairs)
                 if family in TOKENS:
-                    yield Task(family, count, width, max(20, pairs // 4), next(iter(RELATED)))
+                    yield Task(family, count, width, next(iter(RELATED)), 0, max(20, pairs // 4))
             continue
-        some = max(20, round(pairs * SHAPES.get(shape, 1.0)))
+        some = max(10, round(pairs * SHAPES.get(shape, 1.0)))
         for relation in (INDEPENDENT, *RELATED):
             for family in POSITIONS | VARYING:
-                yield Task(family, count, width, some if relation == INDEPENDENT else max(20, some // 8), relation)
+                yield Task(family, count, width, relation, 0, some if relation == INDEPENDENT else min(some, 20))
+
+
+def left(tasks: Iterable[Task], done: Iterable[Result]) -> Iterator[Task]:
+    """Yield what is left of tasks, a few pairs each."""
+    known = {(one.family, one.count, one.width, one.relation): one.pairs for one in done}
+    for task in tasks:
+        for first in range(known.get(task[:4], 0), task.last, AT_ONCE):
+            yield task._replace(first=first, last=min(first + AT_ONCE, task.last))
 
 
 def run(task: Task) -> list[Result]:
     """Measure one task."""
     from .rates import rates_of_family
 
-    found = rates_of_family(task.family, task.count, task.width, pairs=task.pairs, relation=task.relation)
-    head = task.family, task.count, task.width, task.relation
-    return [Result(*head, name, one.found, one.tested, one.pairs) for name, one in found.items()]
+    family, count, width, relation, first, last = task
+    found = rates_of_family(family, count, width, pairs=range(first, last), relation=relation)
+    return [Result(*task[:4], name, one.found, one.tested, one.pairs) for name, one in found.items()]
 
 
 def read(path: Path) -> list[Result]:
-    """Return the results of a file of lines."""
-    return [Result(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return the results of a file of lines, those of the same tables added up."""
+    found: dict[tuple[object, ...], Result] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = Result(*json.loads(line))
+        before = found.get(one[:5], one._replace(found=0, tested=0, pairs=0))
+        sums = (now + then for now, then in zip(one[5:], before[5:], strict=True))
+        found[one[:5]] = Result(*one[:5], *sums)
+    return list(found.values())
 
 
 def page(results: Iterable[Result]) -> str:
@@ -169,41 +189,44 @@ related tables it is the power. Written by `python -m tests.calibration`; the fa
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and, for the whole grid, write."""
+    """Measure, print and, for the results of the documentation, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--shape", action="append", help="rows × columns, e.g. 64x64; can be given several times")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS, help="file to which results are added as lines")
+    parser.add_argument("--page", action="store_true", help="write the page from what has been measured")
     given = parser.parse_args(arguments)
     done = read(given.out) if given.out.exists() else []
-    known = {(one.family, one.count, one.width, one.relation) for one in done}
-    left = [
-        one
-        for one in tasks(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs)
-        if (*one[:3], one.relation) not in known
-    ]
+    tasks = () if given.page else left(wanted(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs), done)
     with ProcessPoolExecutor(given.workers) as pool, given.out.open("a", encoding="utf-8") as lines:
-        for results in pool.map(run, left):
+        for results in pool.map(run, tasks):
             for one in results:
-                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
+                lines.write(_line(one))
                 print(*one, file=sys.stderr)
             lines.flush()
     if given.out == RESULTS:
-        write(read(RESULTS))
+        write(read(RESULTS), titles=not given.page)
 
 
-def write(results: Sequence[Result]) -> None:
-    """Write the page and its picture."""
+def write(results: Sequence[Result], *, titles: bool) -> None:
+    """Write the page and its picture, and the results, a line for each; ``titles`` measures its last section anew."""
     from PIL import Image
 
     from .picture import draw
     from .titles import section
 
-    PAGE.write_text(page(results) + "".join(section(256, 64, tables=200)), encoding="utf-8")
+    last = "\n## Titles"
+    kept = last + PAGE.read_text(encoding="utf-8").partition(last)[2]
+    PAGE.write_text(page(results) + ("".join(section(256, 64, tables=200)) if titles else kept), encoding="utf-8")
+    RESULTS.write_text("".join(map(_line, results)), encoding="utf-8")
     draw(results).write_image(PICTURE)
     with Image.open(PICTURE) as drawn:
         drawn.quantize(32).save(PICTURE, optimize=True)
+
+
+def _line(one: Result) -> str:
+    return json.dumps(one, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import pytest
 
 from hfposemb import from_arrays
 from hfposemb.analysis.nulls.surrogates import SignFlips
-from hfposemb.comparison.alignment import align, cka, corrected
-from hfposemb.comparison.side_by_side import pair_draws
+from hfposemb.comparison.alignment import align, cka
+from hfposemb.comparison.side_by_side import corrected, pair_draws
 from tests.conftest import FULL
 
 from .__main__ import Result, page
