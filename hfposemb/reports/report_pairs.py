@@ -76,6 +76,6 @@ def add_moved_words(page: Page) -> None:
         )
     about = (
         "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "
-        "if equal, 1 if they have nothing in common. Kept: share of common neighbours."
+        "if equal, 1 if they have nothing in common, up to 1.41 if they are opposite. Kept: share of common neighbours."
     )
     page.add("Words that moved", about, body)
