@@ -25,7 +25,16 @@ from ..tables.table import EmbeddingTable
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
-from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+from .architectures.table_names import (
+    HEADS,
+    PART_ORDER,
+    ROLES,
+    Candidate,
+    Role,
+    candidates,
+    outside_layers,
+    tower_of,
+)
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
 from .lookups.finding import find_lookups, tokenizer
@@ -266,7 +275,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
-    elif not is_known(config) and config.get("model_type") not in NATIVE:
+    elif not is_known(config) and str(config.get("model_type")) not in NATIVE:
         kind = config.get("model_type")
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
@@ -422,7 +431,7 @@ def _can_be(role: Role, info: TensorInfo) -> bool:
 
 
 def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the token table, and the decoder's if it has its own vocabulary."""
+    """Return the token table, the decoder's if it has its own vocabulary, and that of each part beside the text."""
     if not found:
         return {}
     first, chosen = found[0], {"": found[0]}
@@ -432,8 +441,9 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
     tensors = {candidate.tensor for candidate in chosen.values()}
     rest = "?token=TENSOR names another"
-    _note_choice(opened, "token", first, [one for one in found if one.tensor not in tensors], rest)
-    return chosen
+    others = [one for one in found if one.tensor not in tensors]
+    _note_choice(opened, "token", first, others, rest)
+    return chosen | {one.part: one for one in reversed(others) if one.part not in (*PART_ORDER, first.part)}
 
 
 def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
@@ -487,7 +497,9 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     token = _tokens(opened, found["token"])
     for part, candidate in token.items():
         _note_storage(opened, part, candidate.tensor)
-        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
+        # The tokenizer is the text's; what the rows of other parts stand for, no file says.
+        role = "token" if part in PART_ORDER else ""
+        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, role, candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:

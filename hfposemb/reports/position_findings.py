@@ -260,7 +260,11 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
             first.append(name)
         elif len(fact.outliers):
             row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
-            other.append(f"position {row:,} has an outlying norm in {name}")
+            norm, median = float(fact.norms[row]), float(np.median(found))
+            said = (
+                f"{number(norm / median, digits=2)} times the median norm" if median else f"norm {number(norm)}, most 0"
+            )
+            other.append(f"position {row:,} has {said} in {name}")
         else:
             calm.append(name)
     said = [f"position 0 has the largest norm in {listed(first)}"] if first else []

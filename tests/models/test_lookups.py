@@ -424,3 +424,52 @@ def test_the_api_reads_small_tables_alone(qwen4: Path, monkeypatch: pytest.Monke
         InputError, match=r"too large to be compared here, 4,352 × 8 float32; hfposemb extract .* --rows 5"
     ):
         asyncio.run(access.chosen(str(qwen4), "ngram"))
+
+
+# --- audio codes, and the token tables of other parts ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model_type", "tensors", "said"),
+    [
+        ("musicgen", [f"decoder.model.decoder.embed_tokens.{n}.weight" for n in range(4)], "each of 4 codebooks; the"),
+        ("moshi_depth", [f"embed_tokens.{n}.weight" for n in range(7)], "each of 7 codebooks; the"),
+        ("bark", [f"fine_acoustics.input_embeds_layers.{n}.weight" for n in range(8)], "each of 8 codebooks; the"),
+        ("csm", ["embed_tokens.embed_audio_tokens.weight"], "each of 32 codebooks, 99 rows each"),
+        ("qwen2_5_omni", ["token2wav.code2wav_dit_model.text_embed.codec_embed.weight"], "a code of audio"),
+    ],
+)
+def test_tables_of_audio_codes_are_listed(model_type: str, tensors: list[str], said: str, tmp_path: Path) -> None:
+    build(model_type).save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    stored = load_file(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(found.lookups["codes"].vectors, np.concatenate([stored[name] for name in tensors]))
+    assert said in str(found.lookup("codes").lookup)
+    with pytest.raises(InputError, match="give row numbers"):
+        found.looked_up([1, 2], "codes")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "key", "tensor"),
+    [
+        ("instructblip", "qformer.token", "qformer.embeddings.word_embeddings.weight"),
+        ("qwen2_5_omni", "talker.token", "talker.model.embed_tokens.weight"),
+        ("bark", "audio.token", "coarse_acoustics.input_embeds_layer.weight"),
+    ],
+)
+def test_token_tables_of_other_parts_are_listed(model_type: str, key: str, tensor: str, tmp_path: Path) -> None:
+    build(model_type).save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    np.testing.assert_array_equal(found.tables[key], load_file(tmp_path / "model.safetensors")[tensor])
+    assert found.tables[key].labels.exact("5") == 5  # the tokenizer is the text's
+    assert any(f"token: using {found.token.provenance.tensor}, since" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("model_type", ["musicgen", "musicgen_melody", "musicgen_decoder"])
+def test_a_decoder_of_codes_has_its_own_positions(model_type: str, tmp_path: Path) -> None:
+    model = build(model_type)
+    model.save_pretrained(tmp_path)
+    (stated,) = (one.weights for name, one in model.named_modules() if name.endswith("embed_positions"))
+    found = hpe.extract(tmp_path).positions
+    own = found["position" if model_type == "musicgen_decoder" else "decoder"]
+    np.testing.assert_allclose(own.table, stated, atol=3e-6)

@@ -22,7 +22,7 @@ from tests.support.checkpoints.layouts import MODEL
 PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
 READ = [
     (typed, name)
-    for line in PAGE.partition("| typed or pasted |")[2].splitlines()
+    for line in PAGE.partition("| typed or pasted |")[2].partition("\n\n")[0].splitlines()
     if (cells := re.findall(r"`([^`]+)`", line)) and line.startswith("|")
     for name in cells[-1:]
     for typed in cells[:-1]

@@ -38,44 +38,44 @@ _NAMES = """
     grounding-dino groupvit groupvit_text_model groupvit_vision_model gte helium hgnet_v2 hiera higgs_audio_v2
     hrm_text hubert hunyuan_v1_dense hunyuan_v1_moe hunyuan_vl hunyuan_vl_text hunyuan_vl_vision hy_v3 hy_v4
     hy_v4_vl_vision hyperclovax hyperclovax_vision_v2 ibert idefics idefics2 idefics2_perceiver idefics2_vision
-    idefics3 idefics3_vision ijepa imagegpt informer inkling2_vision inkling_audio inkling_mm_model inkling_text
-    inkling_vision instructblip instructblip_qformer instructblip_vision_model instructblipvideo
-    instructblipvideo_qformer instructblipvideo_vision_model internlm3 internvl internvl_vision iquestcoder
-    jais2 jamba janus janus_vision_model janus_vqgan jetmoe jev jina_embeddings_v3 kimi_k25 kimi_k25_vision
-    kimi_linear kolibri1 kosmos-2 kosmos-2.5 kosmos_2_5_text_model kosmos_2_5_vision_model kosmos_2_text_model
-    kosmos_2_vision_model kyutai_speech_to_text laguna lara_mini lasr_ctc lasr_encoder layoutlm layoutlmv3 led
-    levit lfm2 lfm2_moe lfm2_vl lfm3 lfm3_vl lfm3_vl_vision lightglue lighton_ocr lilt llama llama4 llama4_text
-    llama4_vision_model llava llava_next llava_next_video llava_onevision longcat_flash longformer longt5 luke
-    lw_detr lw_detr_vit lxmert m2m_100 mamba mamba2 marian markuplm mask2former maskformer-swin mbart
-    megatron-bert mellum metaclip_2 metaclip_2_text_model metaclip_2_vision_model mgp-str mimi mimi_decoder
-    mimi_encoder mimo_v2_flash minicpm3 minicpm_ocr minicpm_ocr_vision minicpmv4_6 minicpmv4_6_vision
-    minicpmv4_7 minicpmv4_7_vision minimax minimax_m2 minimax_m3_vl minimax_m3_vl_text minimax_m3_vl_vision
-    ministral ministral3 mistral mistral3 mistral4 mistral_large4 mistral_large4_text mixtral mlcd
-    mlcd_vision_model mllama mllama_text_model mllama_vision_model mm-grounding-dino mobilebert mobilenet_v1
-    mobilenet_v2 mobilevit mobilevitv2 modernbert modernbert-decoder modernvbert molmo2_adapter molmo2_text
-    molmo2_vision moonshine moonshine_streaming moonshine_streaming_encoder moshi moshi_depth
-    moss_transcribe_diarize moss_transcribe_diarize_audio mpnet mpt mra mt5 muse_glimmer muse_glimmer_assistant
-    muse_glimmer_text muse_glimmer_vision muse_spark_text muse_spark_vision musicflamingo musicgen
-    musicgen_decoder musicgen_melody musicgen_melody_decoder mvp nanochat nemotron nemotron3_5_asr
-    nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_audio nemotron3_5_transcribe_word_timestamp
-    nemotron3_diarization nemotron3_diarization_audio nemotron_asr_streaming nemotron_asr_streaming_encoder
-    nemotron_h nemotron_h_omni neucodec nllb-moe nomic_bert nystromformer olmo olmo2 olmo3 olmo_hybrid olmoe
-    omdet-turbo omniasr omniasr_audio omniasr_ctc oneformer openai-gpt openai_privacy_filter opt ovis2
-    ovis2_vision owlv2 owlv2_text_model owlv2_vision_model owlvit owlvit_text_model owlvit_vision_model
-    paddleocr_vl paddleocr_vl_text paddleocr_vl_vision paligemma parakeet_ctc parakeet_encoder parakeet_rnnt
-    parakeet_tdt patchtsmixer patchtst pe_audio pe_audio_encoder pegasus pegasus_x persimmon phi phi3
-    phi4_multimodal phi4_multimodal_audio phi4_multimodal_vision phimoe pi0 pix2struct pix2struct_vision_model
-    pixio pixtral plbart pocket_tts pocket_tts_audio_tokenizer pocket_tts_audio_tokenizer_decoder
-    pocket_tts_audio_tokenizer_encoder poolformer pop2piano pp_chart2table pp_doclayout_v2 pp_doclayout_v3
-    pp_doclayout_v4 pp_formulanet pp_formulanet_text pp_formulanet_vision pp_lcnet pp_lcnet_v3 pp_lcnet_v4
-    pp_ocrv5_mobile_det pp_ocrv5_mobile_rec pp_ocrv5_server_rec pp_ocrv6_small_det pp_ocrv6_small_rec
-    pp_ocrv6_tiny_rec prompt_depth_anything prophetnet pvt pvt_v2 qianfan_ocr qianfan_ocr_vision qwen2
-    qwen2_5_omni qwen2_5_omni_audio_encoder qwen2_5_omni_bigvgan qwen2_5_omni_dit qwen2_5_omni_talker
-    qwen2_5_omni_text qwen2_5_omni_thinker qwen2_5_omni_token2wav qwen2_5_omni_vision_encoder qwen2_5_vl
-    qwen2_5_vl_text qwen2_5_vl_vision qwen2_audio qwen2_audio_encoder qwen2_moe qwen2_vl qwen2_vl_text
-    qwen2_vl_vision qwen3 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_moe_vision qwen3_5_text qwen3_5_vision
-    qwen3_asr qwen3_asr_encoder qwen3_moe qwen3_next qwen3_omni_moe_audio_encoder
-    qwen3_omni_moe_talker_code_predictor qwen3_omni_moe_text qwen3_omni_moe_thinker
+    idefics3 idefics3_vision ijepa imagegpt informer inkling2 inkling2_loop inkling2_loop_text inkling2_text
+    inkling2_vision inkling_audio inkling_mm_model inkling_text inkling_vision instructblip instructblip_qformer
+    instructblip_vision_model instructblipvideo instructblipvideo_qformer instructblipvideo_vision_model
+    internlm3 internvl internvl_vision iquestcoder jais2 jamba janus janus_vision_model janus_vqgan jetmoe jev
+    jina_embeddings_v3 kimi_k25 kimi_k25_vision kimi_linear kolibri1 kosmos-2 kosmos-2.5 kosmos_2_5_text_model
+    kosmos_2_5_vision_model kosmos_2_text_model kosmos_2_vision_model kyutai_speech_to_text laguna lara_mini
+    lasr_ctc lasr_encoder layoutlm layoutlmv3 led levit lfm2 lfm2_moe lfm2_vl lfm3 lfm3_vl lfm3_vl_vision
+    lightglue lighton_ocr lilt llama llama4 llama4_text llama4_vision_model llava llava_next llava_next_video
+    llava_onevision longcat_flash longformer longt5 luke lw_detr lw_detr_vit lxmert m2m_100 mamba mamba2 marian
+    markuplm mask2former maskformer-swin mbart megatron-bert mellum metaclip_2 metaclip_2_text_model
+    metaclip_2_vision_model mgp-str mimi mimi_decoder mimi_encoder mimo_v2_flash minicpm3 minicpm_ocr
+    minicpm_ocr_vision minicpmv4_6 minicpmv4_6_vision minicpmv4_7 minicpmv4_7_vision minimax minimax_m2
+    minimax_m3_vl minimax_m3_vl_text minimax_m3_vl_vision ministral ministral3 mistral mistral3 mistral4
+    mistral_large4 mistral_large4_text mixtral mlcd mlcd_vision_model mllama mllama_text_model
+    mllama_vision_model mm-grounding-dino mobilebert mobilenet_v1 mobilenet_v2 mobilevit mobilevitv2 modernbert
+    modernbert-decoder modernvbert molmo2_adapter molmo2_text molmo2_vision moonshine moonshine_streaming
+    moonshine_streaming_encoder moshi moshi_depth moss_transcribe_diarize moss_transcribe_diarize_audio mpnet
+    mpt mra mt5 muse_glimmer muse_glimmer_assistant muse_glimmer_text muse_glimmer_vision muse_spark_text
+    muse_spark_vision musicflamingo musicgen musicgen_decoder musicgen_melody musicgen_melody_decoder mvp
+    nanochat nemotron nemotron3_5_asr nemotron3_5_transcribe_asr_audio nemotron3_5_transcribe_audio
+    nemotron3_5_transcribe_word_timestamp nemotron3_diarization nemotron3_diarization_audio
+    nemotron_asr_streaming nemotron_asr_streaming_encoder nemotron_h nemotron_h_omni neucodec nllb-moe
+    nomic_bert nystromformer olmo olmo2 olmo3 olmo_hybrid olmoe omdet-turbo omniasr omniasr_audio omniasr_ctc
+    oneformer openai-gpt openai_privacy_filter opt ovis2 ovis2_vision owlv2 owlv2_text_model owlv2_vision_model
+    owlvit owlvit_text_model owlvit_vision_model paddleocr_vl paddleocr_vl_text paddleocr_vl_vision paligemma
+    parakeet_ctc parakeet_encoder parakeet_rnnt parakeet_tdt patchtsmixer patchtst pe_audio pe_audio_encoder
+    pegasus pegasus_x persimmon phi phi3 phi4_multimodal phi4_multimodal_audio phi4_multimodal_vision phimoe pi0
+    pix2struct pix2struct_vision_model pixio pixtral plbart pocket_tts pocket_tts_audio_tokenizer
+    pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder poolformer pop2piano pp_chart2table
+    pp_doclayout_v2 pp_doclayout_v3 pp_doclayout_v4 pp_formulanet pp_formulanet_text pp_formulanet_vision
+    pp_lcnet pp_lcnet_v3 pp_lcnet_v4 pp_ocrv5_mobile_det pp_ocrv5_mobile_rec pp_ocrv5_server_rec
+    pp_ocrv6_small_det pp_ocrv6_small_rec pp_ocrv6_tiny_rec prompt_depth_anything prophetnet pvt pvt_v2
+    qianfan_ocr qianfan_ocr_vision qwen2 qwen2_5_omni qwen2_5_omni_audio_encoder qwen2_5_omni_bigvgan
+    qwen2_5_omni_dit qwen2_5_omni_talker qwen2_5_omni_text qwen2_5_omni_thinker qwen2_5_omni_token2wav
+    qwen2_5_omni_vision_encoder qwen2_5_vl qwen2_5_vl_text qwen2_5_vl_vision qwen2_audio qwen2_audio_encoder
+    qwen2_moe qwen2_vl qwen2_vl_text qwen2_vl_vision qwen3 qwen3_5 qwen3_5_moe qwen3_5_moe_text
+    qwen3_5_moe_vision qwen3_5_text qwen3_5_vision qwen3_asr qwen3_asr_encoder qwen3_moe qwen3_next
+    qwen3_omni_moe_audio_encoder qwen3_omni_moe_talker_code_predictor qwen3_omni_moe_text qwen3_omni_moe_thinker
     qwen3_omni_moe_vision_encoder qwen3_vl qwen3_vl_moe qwen3_vl_moe_text qwen3_vl_moe_vision qwen3_vl_text
     qwen3_vl_vision qwen4_exp qwen4_exp_text qwen4_exp_vision radio rag recurrent_gemma reformer regnet rembert
     resnet rf_detr_dinov2 roberta roberta-prelayernorm roc_bert roformer rt_detr rt_detr_resnet rt_detr_v2 rwkv

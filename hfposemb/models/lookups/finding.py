@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,9 @@ from .rules import Expected, expected
 MOST_TABLES = 100
 """Most tables that are listed: on the Hub, each may need the header of a file of its own."""
 
+_SAID = {"per_layer": "per-layer embeddings", "ngram": "n-grams", "codes": "codes of audio"}
+_KINDS = re.compile("|".join(_SAID))
+
 
 def find_lookups(opened: Opened) -> dict[str, Callable[[], LookupTable]]:
     """Return how to make each table that a model looks up beside its word table, by key; nothing is read."""
@@ -30,7 +34,7 @@ def find_lookups(opened: Opened) -> dict[str, Callable[[], LookupTable]]:
     if len(found) > MOST_TABLES:
         opened.notes.append(f"the first {MOST_TABLES} of {len(found):,} tables beside the word table are listed")
         found = found[:MOST_TABLES]
-    if len(found) > 1 and found[0].layout:
+    if len(found) > 1 and found[0].layer is not None:
         others = ", ".join(f"{one.key} is {one.title}" for one in found[1:])
         opened.notes.append(f"{found[0].key}: {found[0].title}, the first layer's; {others[:200]}")
     return {named.key: partial(_table, opened, named) for named in found}
@@ -47,7 +51,7 @@ def _table(opened: Opened, named: Named) -> LookupTable:
     rows = base.shape[0]
     labels = partial(labels_of, opened, rows) if stated.layers > 1 else partial(numbered, rows)
     return LookupTable(
-        f"{opened.name} {named.key.replace('per_layer', 'per-layer embeddings').replace('ngram', 'n-grams')}",
+        f"{opened.name} {_KINDS.sub(lambda kind: _SAID[kind[0]], named.key)}",
         base.shape,
         base.dtype,
         base.provenance,

@@ -14,10 +14,18 @@ LAYOUTS: dict[str, re.Pattern[str]] = {
     "engram": re.compile(r"(?P<module>(?:.*\.)?multi_head_embedding)\.embedding\.weight"),
     "blt": re.compile(r"(?P<module>(?:.*\.)?encoder_hash_tok_embedding)\.weight"),
     "per_layer": re.compile(r"(?P<module>(?:.*\.)?embed_tokens_per_layer|per_layer_token_embd)\.weight"),
+    "codes": re.compile(
+        r"(?P<module>(?:.*\.)?(?:embed_tokens|input_embeds_layers|(?:code|codec|codebook|audio|speech)_?emb[a-z]*)\.)"
+        r"(?P<part>\d{1,6})(?:\.embedding)?\.weight"
+    ),
+    "joined_codes": re.compile(
+        r"(?P<module>(?:.*\.)?(?:embed_audio_tokens|(?:code|codec|codebook|audio_token)_emb[a-z]*))\.weight"
+    ),
 }
 """Names whose layout is known, of the tables themselves or of their parts."""
 
 _HINTS = ("gram", "per_layer", "oe_embed", "over_emb", "multi_head_embedding", "hash_tok")
+_OF_CODES = ("embed_tokens.", "input_embeds_layers.", "code", "audio", "speech")
 _NAMED = re.compile(r"(^|[._])(n_?grams?|engrams?|per_layer|oe|over)[._]|ngram|engram")
 _TABLE = re.compile(r"(emb|table|memory|lookup)[a-z_]*$")
 _NO_TABLE = re.compile(r"proj|norm|gate|conv|bias|scale|multipliers|offsets|sizes|encoding")
@@ -29,7 +37,7 @@ class Named:
     """Table beside the word table, found by the name of its tensors.
 
     Attributes:
-        key: ``ngram`` or ``per_layer``, after the layer if a model has several.
+        key: ``ngram``, ``per_layer`` or ``codes``, after the layer if a model has several.
         layout: Layout of ``LAYOUTS``, "" for other names.
         tensors: Its tensors, whose rows follow each other.
         module: What their names begin with.
@@ -58,7 +66,7 @@ def tables_named(names: Iterable[str]) -> list[Named]:
     """Return the tables that tensor names reveal, those of known layouts first; a name alone costs no request."""
     groups: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        if not any(hint in name for hint in _HINTS):
+        if not any(hint in name for hint in (*_HINTS, *_OF_CODES)):
             continue
         known = ((layout, found) for layout, one in LAYOUTS.items() if (found := one.fullmatch(name)))
         layout, found = next(known, ("", None))
@@ -97,7 +105,8 @@ def _key(keys: dict[str, int], module: str, layout: str) -> str:
 
     ``keys`` counts the tables of each key so far.
     """
-    kind = "per_layer" if "per_layer" in module and layout in ("", "per_layer") else "ngram"
+    codes = layout in ("codes", "joined_codes")
+    kind = "codes" if codes else "per_layer" if "per_layer" in module and layout in ("", "per_layer") else "ngram"
     layer = _layer(module)
     own = kind if kind not in keys or layer is None else f"layer{layer}.{kind}"
     keys[own] = number = keys.get(own, 0) + 1

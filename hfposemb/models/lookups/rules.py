@@ -33,6 +33,7 @@ _LARGEST = 2**40
 _MOST_HEADS = 4096
 _MOST_ORDER = 16
 _MOST_TEXT = 60
+_CODEBOOKS = ("num_codebooks", "num_quantizers", "n_codebooks")
 
 
 @dataclass(frozen=True)
@@ -380,6 +381,26 @@ def _placeholders(opened: Opened, text: Mapping[str, Any]) -> Iterator[tuple[int
             yield _whole(opened.whole, name, low=0, default=default), pad
 
 
+def _codes(opened: Opened, named: Named) -> Expected:
+    """Say what looks up the rows of a table for each codebook."""
+    count = len(named.tensors)
+    facts = {"kind": "codes", "codebooks": count}
+    if count == 1:
+        return Expected(RowLookup("a code of audio", facts))
+    return Expected(RowLookup(f"a code of each of {count} codebooks; the rows of one follow those of another", facts))
+
+
+def _joined_codes(opened: Opened, named: Named) -> Expected:
+    """Say what looks up the rows of one table for all codebooks; no configuration says it of all types alike."""
+    stated = next((one for one in _CODEBOOKS if type(opened.whole.get(one) or opened.config.get(one)) is int), None)
+    rows = opened.tensors.info(named.tensors[0]).shape[0]
+    count = 1 if stated is None else opened.whole.get(stated) or opened.config[stated]
+    if not 1 < count <= rows or rows % count:
+        return Expected(RowLookup("a code of audio", {"kind": "codes", "codebooks": None}))
+    said = f"a code of each of {count} codebooks, {rows // count:,} rows each"
+    return Expected(RowLookup(said, {"kind": "codes", "codebooks": count}))
+
+
 def _other(opened: Opened, named: Named) -> RowLookup:
     if opened.part("text").get("model_type") == "prophetnet":
         return RowLookup("the number of tokens that a prediction looks ahead")
@@ -392,4 +413,6 @@ _RULES: Mapping[str, Callable[[Opened, Named], Expected]] = {
     "engram": _engram,
     "blt": _blt,
     "per_layer": _per_layer,
+    "codes": _codes,
+    "joined_codes": _joined_codes,
 }

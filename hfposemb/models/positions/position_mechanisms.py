@@ -77,6 +77,8 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
     if not served & own or opened.part("text").get("rope_parameters"):
         found = [*_by_configuration(opened, main), *found]
+    if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
+        found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
     return [*found, *_of_towers(opened, absolute)]
 
 
@@ -92,7 +94,7 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
         found: Possible position tables.
     """
     config = opened.part("text")
-    types = {opened.config.get("model_type"), config.get("model_type")}
+    types = {str(one.get("model_type")) for one in (opened.config, config)}
     known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
     kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
     asked = not opened.named.keys().isdisjoint(PLACES)
@@ -246,7 +248,7 @@ def _towers_with_waves(opened: Opened, main: str) -> list[str]:
 
 def _waves(opened: Opened, tower: str) -> PositionEncoding:
     """Return sinusoids that a model computes and does not store, up to the longest input in its configuration."""
-    family = opened.family()
+    family = opened.family(tower or "text")
     width = opened.stated(_WIDTHS, tower or "text")
     sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
     length = opened.stated((*_LENGTHS, sides), tower or "text")
@@ -255,18 +257,23 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     length, form = length or _DRAWN, cast("Layout", family.waves)
     first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
     name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
-    notes = (f"computed: sinusoids in the layout {form}, position 0 at the angles of {first}",)
+    order = ", cosines first" if family.cosines_first else ""
+    notes = (f"computed: sinusoids in the layout {form}{order}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
-    read = partial(_sines, width, form, first, scale)
+    read = partial(_sines, width, form, first, scale, family.cosines_first)
     table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
     return Absolute(table, "sinusoidal", first)
 
 
-def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+def _sines(
+    width: int, layout: Layout, offset: int, scale: float, cosines_first: bool, start: int, stop: int
+) -> NDArray[np.float32]:
     from ...tables.closed_forms import sine_rows
 
-    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
+    rows = sine_rows(start, stop, width, layout=layout, offset=offset) * scale
+    half = width // 2
+    return (np.roll(rows[:, : 2 * half], half, axis=1) if cosines_first else rows).astype(np.float32)
 
 
 @lru_cache(maxsize=16)

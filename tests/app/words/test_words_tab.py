@@ -123,7 +123,7 @@ def test_a_large_amplitude_drowns(view: Callable[..., View]) -> None:
     panels = every(view(model(scale=5.0), amplitude=4.0))
     assert panels["finding"].title.startswith("With positions added at 4×, words keep ")
     assert panels["recovery"].title == "At 4×, the word can seldom be recovered from the sum"
-    assert "cluster by position" in panels["cloud"].title
+    assert "of the variance of the inputs, positions" in panels["cloud"].title
     none = every(view(amplitude=0.0))
     assert none["finding"].title.startswith("Without positions, words keep all their neighbours")
     assert "keeps 10 of its 10" in none["lists"].title
