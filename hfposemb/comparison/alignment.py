@@ -236,6 +236,9 @@ class Alignment(Tabular):
         untested: Why the tables were not compared with chance; "" if they were, or if no surrogates were asked for.
         alike_in_profile: Correlation of what changes in the same manner along both tables of positions, at least
             twofold: "distance from the middle" or "squared step". It says nothing of their vectors.
+        corrected: p of each measure corrected for all pairs and roles of a comparison in which it was tested (Holm
+            1979); empty for a pair that was compared alone.
+        among: Number of these tests, of the measure that was tested most often.
     """
 
     role: str
@@ -250,6 +253,13 @@ class Alignment(Tabular):
     parts: tuple[str, str] = ("", "")
     untested: str = ""
     alike_in_profile: Mapping[str, float] = field(default_factory=dict)
+    corrected: Mapping[str, float] = field(default_factory=dict)
+    among: int = 1
+
+    def p(self, name: str) -> float | None:
+        """Return the p value of a measure, corrected if others were tested beside it; ``None`` without a test."""
+        null = self.measures.get(name)
+        return None if null is None else self.corrected.get(name, null.p)
 
     @property
     def of_what(self) -> str:
@@ -273,8 +283,8 @@ class Alignment(Tabular):
     def columns(self) -> Columns:
         """Return one row per measure.
 
-        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``, and ``untested``, why the tables were not
-        compared with chance.
+        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``; ``p_corrected`` for all pairs and roles of a
+        comparison; and ``untested``, why the tables were not compared with chance.
         """
         nulls = [self.measures.get(name) for name in self.observed]
         return {
@@ -283,6 +293,7 @@ class Alignment(Tabular):
             "chance_low": [null and null.low for null in nulls],
             "chance_high": [null and null.high for null in nulls],
             "p": [null and null.p for null in nulls],
+            "p_corrected": [self.p(name) for name in self.observed],
             "untested": [self.untested for _ in nulls],
         }
 

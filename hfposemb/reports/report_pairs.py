@@ -19,9 +19,11 @@ def pair_measures(page: Page) -> str:
     """Return the tables of pairs, and how to read them."""
     how = (
         "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
-        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with equally smooth "
-        "curves, tokens with the same rows in random order."
+        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with curves as smooth "
+        "in the same places, tokens with the same rows in random order."
     )
+    if said := html_tables.correction(page.comparison):
+        how += f" {said}."
     return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
 
 
@@ -74,6 +76,6 @@ def add_moved_words(page: Page) -> None:
         )
     about = (
         "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "
-        "if equal, 1 if they have nothing in common. Kept: share of common neighbours."
+        "if equal, 1 if they have nothing in common, up to 1.41 if they are opposite. Kept: share of common neighbours."
     )
     page.add("Words that moved", about, body)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from hfposemb import from_arrays
 from hfposemb.analysis.nulls.surrogates import SignFlips
-from hfposemb.comparison.alignment import cka
+from hfposemb.comparison.alignment import align, cka
+from hfposemb.comparison.side_by_side import corrected, pair_draws
+from tests.conftest import FULL
 
 from .__main__ import Result, page
 from .families import INDEPENDENT, POSITIONS, RELATED, Rows
@@ -46,6 +50,30 @@ def test_the_bench_shows_a_test_that_takes_tables_for_evenly_smooth(family: str)
         return {TESTED: (1 + sum(np.array(drawn) >= cka(left, right))) / 20}
 
     assert rates(VARYING[family], 64, 64, pairs=15, test=flips).share > 0.3
+
+
+def test_the_correction_holds_over_all_pairs() -> None:
+    """Six unrelated tables have 15 pairs: without a correction any is found alike in most comparisons."""
+    rng, alone, found = np.random.default_rng(0), 0, 0
+    roles, runs = (("position", "token"), 60) if FULL else (("position",), 8)
+    smooth, labels = POSITIONS["smooth, ℓ = 2"], [f"word{row}" for row in range(40)]
+    for seed in range(runs):
+        tables = [
+            from_arrays(position=smooth(64, 16, rng), token=rng.normal(size=(40, 16)), labels=labels) for _ in range(6)
+        ]
+        pairs = corrected(
+            [
+                align(*pair, role, draws=pair_draws(role, 40, 30), seed=seed)
+                for role in roles
+                for pair in combinations(tables, 2)
+            ]
+        )
+        tested = [pair for pair in pairs if "CKA" in pair.measures]
+        assert {pair.among for pair in tested} == {len(tested)}
+        alone += any(pair.measures["CKA"].beyond for pair in tested)
+        found += any((pair.p("CKA") or 1) <= 0.05 for pair in tested)
+    assert alone >= 0.3 * runs, alone
+    assert found <= max(1, 0.07 * runs), found
 
 
 def test_a_rate_has_an_interval() -> None:

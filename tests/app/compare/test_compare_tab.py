@@ -39,8 +39,10 @@ from hfposemb.app.tabs import compare
 
 import hfposemb as hpe
 from hfposemb import app
+from hfposemb.comparison.results import p_values
 from hfposemb.errors import HfposembError, MissingTableError
 from hfposemb.numbers import percent
+from hfposemb.reports.html_tables import p_value
 from tests.support.app.models import checkpoint
 
 EVIL = '<script>alert("x")</script>'
@@ -105,10 +107,14 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert "<summary>The other" not in shown, "there is one pair"
     assert found.comparison is not None
     for one in found.comparison.pairs:
-        for null in one.measures.values():
-            assert f"p {null.p:.3f}".replace("0.", ".") in shown
+        for name, null in one.measures.items():
+            assert p_values(null, one.p(name), p_value) in shown
+    assert " alone)" in shown
     assert '<span class="chance">untrained ' in figures_html(found)
-    title = "Of 2 comparisons above chance, the positions of bert and gpt are the most similar: CKA 1.000"
+    title = (
+        "Of 2 comparisons above chance, the positions of bert and gpt are the most similar: CKA 1.000"
+        " (p corrected for 2 comparisons)"
+    )
     assert shown.startswith(f"<h2>{title}</h2>")
 
 
@@ -236,7 +242,7 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     found = compared(session.open(BUILT_IN), session)
     assert found.done
     assert found.comparison is not None
-    assert found.comparison.pairs[0].measures["CKA"].draws == 19
+    assert found.comparison.pairs[0].measures["CKA"].draws == 1_999
     assert asyncio.run(run()) == [], "it is not computed again"
 
 
