@@ -1,18 +1,30 @@
-"""Write the gallery of findings: what was published or found here, measured on the samples; see ``tests.reference``."""
+"""Write the gallery of findings: what was published or found here, measured on the samples; see ``tests.reference``.
+
+``python -m tests.gallery gpt2-helix gpt2=FOLDER`` measures a study on the published model itself, which lies outside
+the repository, and keeps the result, with the digest of the table, in ``docs/measured.json``.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode
+
+import numpy as np
 
 import hfposemb as hpe
 from app.lessons.card import link
 from app.lessons.lessons import LESSONS, Lesson
 from app.session.address import MODELS, written
 from hfposemb.surveys.published_findings import STUDIES
-from hfposemb.surveys.reproduction import outcome
+from hfposemb.surveys.reproduction import Outcome, outcome, reproduce
+
+MEASURED = Path(__file__).parents[1] / "docs" / "measured.json"
 
 
 @dataclass(frozen=True)
@@ -59,9 +71,9 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(
         title="Learned positions lie on a curve of few dimensions",
         about=(
-            "The positions of GPT-2 form a helix in three dimensions. Here the small sample is tested, which has a "
-            "quarter of its positions and was trained on one book. Few dimensions alone are no finding: any smooth "
-            "curve has them, a random walk too."
+            "The positions of GPT-2 form a helix in three dimensions, as published. The small sample has a quarter of "
+            "its positions and was trained on one book: its curve does not wind. Few dimensions alone are no finding: "
+            "any smooth curve has them, a random walk too."
         ),
         study="gpt2-helix",
         given={"gpt2": "sample:gpt2", "untrained": "random:256x128"},
@@ -109,6 +121,46 @@ FINDINGS: tuple[Finding, ...] = (
         controls={"word": "king"},
         panel="neighbours",
         picture="king",
+    ),
+    Finding(
+        title="Months and days lie on a circle",
+        about=(
+            "Words that are used alike in a cycle of contexts come to lie in its order. Of MiniLM’s rows of the twelve "
+            "months and of the seven days, one turn holds far more than of the same rows in another order."
+        ),
+        study="calendar-circle",
+        given={"words": "sample:minilm"},
+        models=("sample:minilm",),
+        tab="tokens",
+        controls={"word": "march"},
+    ),
+    Finding(
+        title="Numbers have waves",
+        about=(
+            "Numbers of one last digit have something in common, whatever their tens. The null shuffles last digits "
+            "inside each decade, so that size explains nothing."
+        ),
+        study="number-waves",
+        given={"words": "sample:minilm"},
+        models=("sample:minilm",),
+        tab="tokens",
+        controls={"word": "50"},
+    ),
+    Finding(
+        title="Words of the input layer point in all directions",
+        about="The upper layers of GPT-2 are anisotropic, its input layer is not; tables trained briefly are.",
+        study="ethayarajh-2019",
+        given={"words": "sample:minilm"},
+        models=("sample:minilm", "sample:gpt2"),
+        tab="tokens",
+    ),
+    Finding(
+        title="A common mean and a few strong directions",
+        about="Found in static word vectors. MiniLM’s tokens have hardly any mean in common, but strong directions.",
+        study="mu-viswanath-2018",
+        given={"words": "sample:minilm"},
+        models=("sample:minilm", "sample:gpt2"),
+        tab="tokens",
     ),
     Finding(
         title="Positions of patches encode rows and columns",
@@ -207,23 +259,69 @@ def _opened(finding: Finding) -> str:
 def _measured(finding: Finding) -> Iterator[str]:
     """Yield the claims of a study that the samples can stand for, and what is measured of each."""
     study = STUDIES[finding.study]
+    yield from _on_the_published(finding.study)
     asked = [study.claims[place] for place in finding.claims] or study.claims
     claims = [claim for claim in asked if set(claim.needs) <= set(finding.given)]
     if not claims:
         yield f"Needs {', '.join(f'`{source}`' for source in study.models.values())} to be measured."
         return
     models = {name: hpe.extract(source) for name, source in finding.given.items()}
-    yield "| published | measured here | by the rule of `reproduce` |"
-    yield "|---|---|---|"
-    for claim in claims:
-        found = outcome(claim, models)
-        yield f"| {claim.published} | {found.measured} | {found.verdict}: {claim.rule} |"
+    yield from _table(outcome(claim, models) for claim in claims)
     stand_ins = [f"`{name}` is `{source}`" for name, source in finding.given.items() if source != study.models[name]]
     if stand_ins:
         yield f"\nHere {', '.join(stand_ins)}."
+
+
+def _table(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    yield "| published | measured here | by the rule of `reproduce` |"
+    yield "|---|---|---|"
+    for found in outcomes:
+        yield f"| {found.published} | {found.measured} | {found.verdict}: {found.rule} |"
+
+
+def _on_the_published(study: str) -> Iterator[str]:
+    """Yield what was measured on the published model itself, which stands before its stand-in."""
+    kept = json.loads(MEASURED.read_text(encoding="utf-8")).get(study)
+    if kept is None:
+        return
+    tables = "; ".join(f"`{one['source']}`, {one['shape']}, SHA-256 `{one['sha256'][:16]}…`" for one in kept["tables"])
+    yield f"On the published model itself ({tables}):\n"
+    yield from _table(Outcome(**one) for one in kept["outcomes"])
+    yield "\nOn the stand-in that comes with the package:\n"
+
+
+def remember(study: str, given: Mapping[str, str]) -> None:
+    """Measure a study on published models and keep what was found of the claims that they allow.
+
+    Args:
+        study: Name of the study.
+        given: Folders with the models, by the study's names for them.
+    """
+    found = reproduce(study, models=given)
+    kept = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    tables = []
+    for name, folder in given.items():
+        made = hpe.extract(folder)
+        table = made.token if name == "words" else made.tables["position"]
+        digest = hashlib.sha256(np.ascontiguousarray(table.vectors).tobytes()).hexdigest()
+        shape = f"{table.shape[0]:,} × {table.shape[1]}"
+        tables.append({"source": STUDIES[study].models[name], "shape": shape, "sha256": digest})
+    outcomes = [asdict(one) for one in found.outcomes if one.verdict != "not measured"]
+    kept[study] = {"tables": tables, "outcomes": outcomes}
+    MEASURED.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _of_lesson(lesson: Lesson) -> Iterator[str]:
     for source in lesson.models:
         line = lesson.measured(f"`{source}`", lesson.measure(hpe.extract(source)))
         yield f"- {line}"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure a study on the models that are given as ``name=FOLDER``."""
+    study, *given = arguments
+    remember(study, dict(one.split("=", 1) for one in given))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

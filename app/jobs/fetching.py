@@ -144,6 +144,8 @@ def cache_of_results(*, public: bool) -> Cache:
 
 def table_of(found: Embeddings, role: str) -> EmbeddingTable:
     """Return a table by its role, or the output head."""
+    if role in found.lookups:
+        return found.lookup(role)
     return found.head if role == "head" else found.tables[role]
 
 

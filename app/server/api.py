@@ -91,6 +91,14 @@ class ModelAccess:
         """
         found = await self.opened(source)
         wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
+        if (beside := wanted.replace("-", "_")) in found.lookups:
+            rows = found.lookup(beside)
+            if rows.shape[0] * rows.shape[1] * rows.dtype.itemsize <= limits.HELD_BYTES:
+                return beside, rows
+            raise InputError(
+                f"the {beside} table is too large to be compared here, {rows.size}; hfposemb extract {found.name} "
+                f"--table {beside} --rows 5 reads single rows"
+            )
         if wanted not in found.tables:
             reason = found.absent.get(wanted, "it was not found")
             raise InputError(f"{found.name} has no {wanted} table: {reason}; available: {', '.join(found.tables)}")

@@ -191,11 +191,12 @@ def compared_metrics(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def compared_pairs(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return how similar the tables of each pair of sources are, with p where CKA has a chance level."""
+    """Return how similar the tables of each pair of sources are, with p where CKA has a chance level, or why not."""
     found = []
     for pair in document["pairs"]:
         values = {name: pair["observed"].get(name) for name in ("CKA", "RSA, centred", "shared neighbours")}
         chance = pair["measures"].get("CKA", {}).get("p")
         about = {"table": pair["role"], "pair": [pair["left"], pair["right"]], "rows": pair["rows"]}
-        found.append({**about, **values, "p of CKA": chance})
+        told = {"corrected p of CKA": pair["corrected"].get("CKA"), "p of CKA": chance, "not_tested": pair["untested"]}
+        found.append({**about, **values, **{name: value for name, value in told.items() if value != ""}})
     return found

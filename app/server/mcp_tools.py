@@ -217,7 +217,8 @@ class Tools:
         Returns the metrics, each with its value for every source in the order of sources, beside the values of an
         untrained and of a sinusoidal table of the same shape: variance of components, mean cosine at a distance,
         translation invariance (1 if similarity depends on distance alone), shift R² (1 if one linear map shifts every
-        position), norms, anisotropy. And for each pair CKA and other similarities, p against chance.
+        position), norms, anisotropy. And for each pair CKA and other similarities, p against chance,
+        corrected for all pairs and roles (judge by this one) and alone, or why it was not tested.
         """
         document = await self.endpoints.compare(request, sources)
         if full:

@@ -469,6 +469,10 @@ def monotonicity(value: EmbeddingTable | PositionEncoding, *, longest: int = 128
     return falling / triples
 
 
+SLOW_WAVES = 8
+"""Number of the longest periods that count as slow trends: n to n / 8."""
+
+
 @dataclass(frozen=True, eq=False)
 class Waves(Tabular):
     """Strength of the waves of each period in a table's columns, as multiples of the mean over periods.
@@ -478,15 +482,17 @@ class Waves(Tabular):
         strength: Their entries of ``wave_spectrum``, relative to the mean [m].
         low: Lower end of the 95 % interval of one period in noise.
         high: Upper end of that interval.
-        peak: Period of the strongest wave, if it is stronger than noise and stands out from the periods beside it;
-            else ``None``, as for random walks and other smooth curves without a wave of their own.
-        trend: Whether the strongest wave is stronger than noise, but does not stand out: slow trends dominate.
+        strongest: Period of the strongest wave, if it is stronger than noise; else ``None``.
+        peak: The same, if it also stands out from the periods beside it; else ``None``, as for random walks and other
+            smooth curves without a wave of their own.
+        trend: Whether the strongest wave does not stand out and is slow: an eighth of the positions or more.
     """
 
     periods: NDArray[np.float64]
     strength: NDArray[np.float64]
     low: float
     high: float
+    strongest: float | None
     peak: float | None
     trend: bool
 
@@ -521,12 +527,15 @@ def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
     periods = count / np.arange(1, len(found) + 1)
     heard = bool(strength[top] > highest)
     stands_out = False
-    if heard and 0 < top < len(found) - 1:
-        excess = np.log(strength[top]) - np.log(max(strength[top - 1] * strength[top + 1], 1e-24)) / 2
-        stands_out = bool(excess > np.sqrt(1.5) * spread * NormalDist().inv_cdf(1 - 0.01 / len(found)))
-    peak = float(periods[top]) if stands_out else None
+    if heard and top > 0:
+        beside = strength[[top - 1, *([top + 1] if top + 1 < len(found) else [])]]
+        excess = np.log(strength[top]) - np.log(np.maximum(beside, 1e-12)).mean()
+        error = np.sqrt(1 + 1 / len(beside)) * spread
+        stands_out = bool(excess > error * NormalDist().inv_cdf(1 - 0.01 / len(found)))
+    strongest = float(periods[top]) if heard else None
+    trend = heard and not stands_out and top < SLOW_WAVES
     low, high = max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread
-    return Waves(periods, strength, low, high, peak, trend=heard and not stands_out)
+    return Waves(periods, strength, low, high, strongest, strongest if stands_out else None, trend)
 
 
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:

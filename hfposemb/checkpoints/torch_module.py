@@ -26,7 +26,7 @@ class LiveTensors:
         name: Name of the module in messages.
         module: The module.
         state: Its tensors by name; those of layers that an adapter wraps have the names that they have without it.
-        adapted: The wrapping layer of each weight that an adapter changes, by the same name.
+        adapted: The layer of each weight that an adapter or a parametrization changes, by the same name.
     """
 
     name: str
@@ -100,6 +100,10 @@ class LiveTensors:
             )
         adapted = self.adapted.get(name)
         rows = (tensor[start:stop] if adapted is None else _looked_up(adapted, tensor, slice(start, stop))).cpu()
+        # Calling the layer would shorten its rows for good, as the first lookup of each does.
+        if (longest := getattr(self._attribute(name.rpartition(".")[0]), "max_norm", None)) is not None:
+            kind = self._attribute(name.rpartition(".")[0]).norm_type
+            rows = rows * (longest / (rows.norm(kind, dim=-1, keepdim=True) + 1e-7)).clamp(max=1)
         return np.array((rows if str(rows.dtype) == "torch.float64" else rows.float()).numpy())
 
     def modules_of(self, kind: str) -> tuple[str, ...]:
@@ -131,6 +135,11 @@ def _wrapped(layer: Any) -> Any:
     return next((inner for name in _INNER if (inner := getattr(layer, name, None)) is not None), None)
 
 
+def _is_computed(layer: Any) -> bool:
+    """Return whether the weight of a layer is computed by a parametrization of torch."""
+    return "weight" in getattr(layer, "parametrizations", ())
+
+
 def _innermost(layer: Any) -> Any:
     while (inner := _wrapped(layer)) is not None:
         layer = inner
@@ -141,7 +150,8 @@ def _without_adapters(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str
     """Return the tensors of a module under the names they have without adapters, and the layer that wraps each."""
     outer: dict[str, Any] = {}
     for name, layer in module.named_modules():
-        if name and _wrapped(layer) is not None and not any(name.startswith(f"{one}.") for one in outer):
+        changed = _wrapped(layer) is not None or _is_computed(layer)
+        if name and changed and not any(name.startswith(f"{one}.") for one in outer):
             outer[name] = layer
     state = {
         _plain(key): tensor
@@ -150,6 +160,10 @@ def _without_adapters(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str
     }
     adapted: dict[str, Any] = {}
     for name, layer in outer.items():
+        if _is_computed(layer):
+            state[f"{_plain(name)}.weight"] = layer.weight.detach()
+            adapted[f"{_plain(name)}.weight"] = layer
+            continue
         for key, tensor in _innermost(layer).state_dict().items():
             state[f"{_plain(name)}.{key}"] = tensor
             if key == "weight":
@@ -159,6 +173,8 @@ def _without_adapters(module: torch.nn.Module) -> tuple[dict[str, Any], dict[str
 
 def _looked_up(layer: Any, weight: Any, rows: slice) -> Any:
     """Return rows of a weight as an adapted layer uses it: those of an embedding are looked up."""
+    if _is_computed(layer):
+        return layer.weight.detach()[rows]
     inner, active = _innermost(layer), list(getattr(layer, "active_adapters", ()))
     if hasattr(inner, "num_embeddings"):
         ids = weight.new_tensor(range(*rows.indices(inner.num_embeddings))).long()

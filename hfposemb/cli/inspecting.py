@@ -17,7 +17,17 @@ from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.row_lookup import typed
 from ..tables.table import EmbeddingTable
-from .options import SHOWN, byte_size, chosen_table, opened_source, parts_of, print_json, print_result, role_of
+from .options import (
+    SHOWN,
+    byte_size,
+    chosen_table,
+    opened_source,
+    parts_of,
+    print_json,
+    print_result,
+    role_of,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from ..analysis.projection.projecting import Projection
@@ -35,6 +45,7 @@ def run_info(given: argparse.Namespace) -> None:
     together = _add_requirements(opened, found, texts) if given.requirements else ""
     if given.resolution:
         _add_resolution(opened, found, texts)
+    _add_looked_up(opened, found, texts, given)
     if given.json:
         print_json({"sources": found} if len(found) > 1 else found[0])
         return
@@ -70,6 +81,25 @@ def _add_resolution(opened: Sequence[Embeddings], facts: list[dict[str, Any]], t
         text += [f"  {line}" for line in said.splitlines()]
 
 
+def _add_looked_up(
+    opened: Sequence[Embeddings], facts: list[dict[str, Any]], texts: list[list[str]], given: argparse.Namespace
+) -> None:
+    """Add the rows that a text or ids look up to the facts and texts of sources."""
+    if given.text is None and given.ids is None:
+        if given.table is not None:
+            raise InputError("--table of info names the table that --text or --ids look up; give one of them")
+        return
+    if given.text is not None and given.ids is not None:
+        raise InputError("give --text or --ids, not both")
+    asked = given.text if given.ids is None else whole_numbers(given.ids, "--ids")
+    for one, more, text in zip(opened, facts, texts, strict=True):
+        known = [key for key in one.lookups if one.lookup(key).lookup.make is not None]
+        keys = [given.table] if given.table is not None else known or list(one.lookups) or ["ngram"]
+        found = {key: one.looked_up(asked, key) for key in keys}
+        more["looked_up"] = {key: rows.to_dict() for key, rows in found.items()}
+        text += [line for rows in found.values() for line in str(rows).splitlines()]
+
+
 def _print_tables(facts: dict[str, Any]) -> None:
     """Print what a source has, a line for each table, head and position encoding."""
     print(facts["name"])
@@ -77,7 +107,10 @@ def _print_tables(facts: dict[str, Any]) -> None:
         rows, width = table["shape"]
         origin = " · ".join(str(part) for part in (table["tensor"], table["file"]) if part) or "computed"
         offset = f" · {table['row_offset']} leading rows left out" if table["row_offset"] else ""
-        print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}")
+        more = "".join(f" · {note}" for note in table["notes"]) if "lookup" in table else ""
+        print(f"  {role:<18}{rows:>9,} × {width:<6,} {table['stored_dtype']:<5} {origin}{offset}{more}")
+        if "lookup" in table:
+            print(f"    looked up by: {table['looked_up_by'] or 'not known; ' + (table['unknown'] or '')}")
     for role, head in facts["heads"].items():
         size = "" if head["shape"] is None else "{:>9,} × {:<6,} {:<5} ".format(*head["shape"], head["stored_dtype"])
         bias = " + bias" if head["bias"] else ""
@@ -275,12 +308,10 @@ def run_odd(given: argparse.Namespace) -> None:
     """Print the odd tokens of a vocabulary."""
     from ..analysis.tokens.undertrained import undertrained_tokens
 
-    ids = [part.strip() for part in given.unused.split(",") if part.strip()]
-    if wrong := [part for part in ids if not (part.isascii() and part.isdecimal())]:
-        raise InputError(f"--unused takes ids separated by commas, such as 177,188; got {wrong[0]!r}")
+    ids = whole_numbers(given.unused, "--unused")
     opened = opened_source(given)
     source = opened if given.table is None else role_of(opened, given.table)
-    found = undertrained_tokens(source, count=given.count, unused=[int(part) for part in ids])
+    found = undertrained_tokens(source, count=given.count, unused=ids)
     print_result(found, asdict(found), given)
 
 

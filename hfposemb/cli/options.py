@@ -38,6 +38,14 @@ def opened_source(given: argparse.Namespace, *, source: str | None = None) -> Em
     )
 
 
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Return ids separated by commas. Raises ``InputError``."""
+    ids = [part.strip() for part in text.split(",") if part.strip()]
+    if wrong := [part for part in ids if not (part.isascii() and part.isdecimal() and len(part) < 19)]:
+        raise InputError(f"{option} takes ids separated by commas, such as 177,188; got {wrong[0]!r:.40}")
+    return [int(part) for part in ids]
+
+
 def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
     """Return the table that a command names."""
     if given.tensor is not None and given.table is not None:
@@ -47,19 +55,32 @@ def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
 
 def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     """Return the table that ``--table`` names, by default tokens, or positions if there are none."""
-    role = wanted or ("token" if "token" in embeddings.tables else "position")
+    role = (wanted or ("token" if "token" in embeddings.tables else "position")).replace("-", "_")
     if role in embeddings.tables:
         return embeddings.tables[role]
     if role in embeddings.heads:
         return embeddings.heads[role]
     if role == "head":
         return embeddings.head
+    if (beside := _beside(embeddings, role)) is not None:
+        return beside
     computed = embeddings.positions.get(role.removesuffix(".position"))
     if computed is not None and computed.has_table:
         return computed.table
     reason = embeddings.absent.get(role, "not found")
-    tables = ", ".join((*embeddings.tables, *embeddings.heads)) or "none"
+    tables = ", ".join((*embeddings.tables, *embeddings.heads, *embeddings.lookups)) or "none"
     raise MissingTableError(f"{embeddings.name} has no {role} table: {reason}; its tables: {tables}")
+
+
+def _beside(embeddings: Embeddings, role: str) -> EmbeddingTable | None:
+    """Return a table that is looked up beside the word table, or of ``layer7.per_layer`` the part of one layer."""
+    if role in embeddings.lookups:
+        return embeddings.lookups[role]
+    layer, _, key = role.partition(".")
+    number = layer.removeprefix("layer")
+    if key not in embeddings.lookups or not number.isdecimal() or len(number) > 6:
+        return None
+    return embeddings.lookups[key].layer(int(number))
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -134,6 +134,13 @@ def _table_commands(commands: Commands) -> None:
         action="store_true",
         help="measure how well the slow or fast waves alone determine the position",
     )
+    command.add_argument(
+        "--text", metavar="TEXT", help="show which rows of a table such as ngram a text looks up; none of them is read"
+    )
+    command.add_argument("--ids", metavar="A,B,…", help="the same of token ids")
+    command.add_argument(
+        "--table", metavar="ROLE", help="the table of --text and --ids: ngram, per_layer (default: all)"
+    )
     _add_origin(command)
 
     command = _command(commands, "extract", run_extract, "write a table to a file")
@@ -513,8 +520,8 @@ def _add_role(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--table",
         metavar="ROLE",
-        help="token, head, position, token_type, or one of a part such as encoder.position (default: token, else "
-        "position)",
+        help="token, head, position, token_type, ngram, per_layer, or one of a part such as encoder.position or "
+        "layer7.per_layer (default: token, else position)",
     )
 
 

@@ -12,12 +12,14 @@ from ..analysis.projection.compiled_umap import require_umap
 from ..analysis.projection.projecting import MOST_COMPONENTS, pca
 from ..analysis.row_values import read_rows
 from ..errors import InputError
+from ..numbers import percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
 from .alignment import SAMPLE, stacks
 from .matched_rows import shared_rows, tables_of
 
 NEIGHBOURS = 15
+SHUFFLES = 99
 
 Points = NDArray[np.float32]
 
@@ -36,6 +38,7 @@ class AlignedMaps(Tabular):
         coordinates_left: Points of the first table [n, dims].
         coordinates_right: Points of the second table [n, dims].
         disparity: Share of one map that the best rotation and scaling of the other leaves unexplained, 0 to 1.
+        shuffled: 2.5 and 97.5 % quantiles of the disparity with the rows of one map in random order.
         notes: Remarks on the sample drawn.
         parts: Parts of the models that the positions belong to; "" for a model with a single part.
     """
@@ -49,8 +52,25 @@ class AlignedMaps(Tabular):
     coordinates_left: Points
     coordinates_right: Points
     disparity: float
+    shuffled: tuple[float, float]
     notes: tuple[str, ...] = ()
     parts: tuple[str, str] = ("", "")
+
+    def sentence(self, left: str, right: str) -> str:
+        """Return how far the two maps differ, beside rows in random order where they were aligned after the fact.
+
+        Args:
+            left: Display name of the first source.
+            right: Display name of the second source.
+        """
+        share = percent(self.disparity)
+        if self.method != "pca":
+            return f"In a layout that draws shared rows together, the maps of {left} and {right} differ by {share}"
+        ends = list(dict.fromkeys(map(percent, self.shuffled)))
+        chance = f"rows in random order by {' to '.join(ends)}"
+        if self.disparity >= self.shuffled[0]:
+            return f"The maps of {left} and {right} align no better than chance: they differ by {share}, {chance}"
+        return f"After the best alignment, the maps of {left} and {right} differ by {share}, {chance}"
 
     def columns(self) -> Columns:
         """Return one row per shared row.
@@ -123,8 +143,29 @@ def align_maps(
     second = turned.coordinates if method == "pca" else other
     parts = stacks(left, right, role)
     return AlignedMaps(
-        left.name, right.name, role, method, names, rows, one, second, turned.disparity, tuple(notes), parts
+        left.name,
+        right.name,
+        role,
+        method,
+        names,
+        rows,
+        one,
+        second,
+        turned.disparity,
+        _shuffled(other, one, seed),
+        tuple(notes),
+        parts,
     )
+
+
+def _shuffled(points: Points, onto: Points, seed: int) -> tuple[float, float]:
+    """Return the 95 % interval of the disparity with the rows of one map in random order."""
+    random = np.random.default_rng(seed)
+    x, y = (np.asarray(one, np.float64) - one.mean(axis=0, dtype=np.float64) for one in (onto, points))
+    whole = float(np.linalg.norm(x) * np.linalg.norm(y))
+    fits = [np.linalg.norm(x.T @ y[random.permutation(len(y))], "nuc") / whole for _ in range(SHUFFLES)]
+    low, high = np.quantile(1 - np.square(fits), (0.025, 0.975))
+    return float(low), float(high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 All four compare rows that correspond (position t, or one token), and are invariant to rotation, translation and uniform
 scaling of either table, except that RSA and neighbours use cosines and so depend on the origin. Biased CKA of two
 random tables can reach .54, and Procrustes is inflated in the same way. CKA is therefore the unbiased estimator, and
-every measure is compared with surrogates (``Alignment.measures``).
+every measure that can be is compared with its null (``Alignment.measures``).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, SignFlips, compute_always, over_surrogates
+from ..analysis.nulls.local_variogram import MOST_ROWS, Residuals, compare, profile_note, why_untestable
+from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, compute_always, over_surrogates
 from ..analysis.row_values import Progress, read_rows
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
-from ..lazy_attributes import lazy_attribute
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
@@ -31,7 +31,6 @@ from .similarity_ranks import MOST_SORTED, RankedPair
 from .table_side import (
     NEIGHBOURS,
     Measured,
-    SurrogateSide,
     TableSide,
     cross_product,
     hsic,
@@ -43,14 +42,8 @@ SAMPLE = 5_000
 """Maximum number of shared tokens compared; more are sampled with a seed."""
 
 
-MOST_FLIPPED = 4_096
-"""Maximum number of positions whose chance level is computed: the basis of their curves takes n³ operations."""
-
-FEWEST_COMPONENTS = 2.0
-"""Effective number of independent components below which no chance level is given: too few signs to flip."""
-
 TESTED = ("CKA", "RSA, centred")
-"""Measures of positions that have a chance level, as their tests are calibrated (``docs/calibration.md``).
+"""Measures of positions that have a chance level: what they compare is the cosines of the rows about their middle.
 
 RSA and shared neighbours depend on where a curve lies about the origin, and the Procrustes fit on its weakest
 components: independent random walks, or tables as smooth as a fifth of their length, have p ≤ .05 too often.
@@ -240,6 +233,12 @@ class Alignment(Tabular):
         notes: What was left out, and why a measure is missing.
         observed: Value of each measure, with or without surrogates.
         parts: Parts of the models that the positions belong to; "" for a model with a single part.
+        untested: Why the tables were not compared with chance; "" if they were, or if no surrogates were asked for.
+        alike_in_profile: Correlation of what changes in the same manner along both tables of positions, at least
+            twofold: "distance from the middle" or "squared step". It says nothing of their vectors.
+        corrected: p of each measure corrected for all pairs and roles of a comparison in which it was tested (Holm
+            1979); empty for a pair that was compared alone.
+        among: Number of these tests, of the measure that was tested most often.
     """
 
     role: str
@@ -252,6 +251,15 @@ class Alignment(Tabular):
     notes: tuple[str, ...] = ()
     observed: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[str, str] = ("", "")
+    untested: str = ""
+    alike_in_profile: Mapping[str, float] = field(default_factory=dict)
+    corrected: Mapping[str, float] = field(default_factory=dict)
+    among: int = 1
+
+    def p(self, name: str) -> float | None:
+        """Return the p value of a measure, corrected if others were tested beside it; ``None`` without a test."""
+        null = self.measures.get(name)
+        return None if null is None else self.corrected.get(name, null.p)
 
     @property
     def of_what(self) -> str:
@@ -263,8 +271,21 @@ class Alignment(Tabular):
         """The share of the smaller table's rows that both tables have."""
         return self.shared / max(self.of, 1)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said of the whole pair: why it was not compared with chance, and in which profiles it is alike."""
+        said = [f"not compared with chance: {self.untested}"] if self.untested else []
+        if self.alike_in_profile:
+            each = " and ".join(f"{name} (correlation {value:.2f})" for name, value in self.alike_in_profile.items())
+            said.append(f"alike in profile, which says nothing of the vectors: {each}")
+        return tuple(said)
+
     def columns(self) -> Columns:
-        """Return one row per measure: ``measure``, ``value``, and ``chance_low``, ``chance_high`` and ``p``."""
+        """Return one row per measure.
+
+        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``; ``p_corrected`` for all pairs and roles of a
+        comparison; and ``untested``, why the tables were not compared with chance.
+        """
         nulls = [self.measures.get(name) for name in self.observed]
         return {
             "measure": list(self.observed),
@@ -272,6 +293,8 @@ class Alignment(Tabular):
             "chance_low": [null and null.low for null in nulls],
             "chance_high": [null and null.high for null in nulls],
             "p": [null and null.p for null in nulls],
+            "p_corrected": [self.p(name) for name in self.observed],
+            "untested": [self.untested for _ in nulls],
         }
 
 
@@ -292,8 +315,9 @@ def align(  # noqa: PLR0913 - keywords with defaults
     Positions are matched by number, as many as both have; tokens by their text without tokenizer marks, over a seeded
     sample.
 
-    The null of tokens is a permutation of rows. That of positions keeps the smoothness of both tables
-    (``surrogates.SignFlips``): a small p means that they agree beyond what two unrelated curves as smooth would.
+    The null of tokens is a permutation of rows. That of positions keeps the smoothness of both tables, as it varies
+    along them (``analysis.nulls.local_variogram``): a small p means that they agree beyond what two unrelated curves as
+    smooth in the same places would. Where that cannot be told there is no p, and ``untested`` says why.
     ``docs/calibration.md`` lists how often independent tables of many kinds have p ≤ .05, and how often related ones
     do.
 
@@ -321,7 +345,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
     """
     tables = tables_of(left, right, role)
     rows = shared_rows(left, right, role, fold_case=fold_case)
-    kind: Kind = "sign flips" if role == "position" else "permutation"
+    kind: Kind = "local variogram" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
     notes = []
     if role == "token" and shared > sample:
@@ -339,19 +363,31 @@ def align(  # noqa: PLR0913 - keywords with defaults
     observed = {name: observed[name] for name in MEASURES if name in observed}
     _give_back()
 
-    measures, why = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
+    chance = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
     return Alignment(
         role,
         left.name,
         right.name,
-        measures,
+        chance.measures,
         len(rows),
         shared,
         smaller,
-        (*notes, *why),
+        (*notes, *chance.notes),
         observed,
         stacks(left, right, role),
+        chance.untested,
+        chance.alike_in_profile,
     )
+
+
+@dataclass(frozen=True)
+class _Chance:
+    """The null of each measure that has one, and what is said beside it (``Alignment``)."""
+
+    measures: Mapping[str, Null] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    untested: str = ""
+    alike_in_profile: Mapping[str, float] = field(default_factory=dict)
 
 
 def _with_chance(
@@ -363,30 +399,55 @@ def _with_chance(
     seed: int,
     keep: Keep,
     progress: Progress | None,
-) -> tuple[Mapping[str, Null], list[str]]:
+) -> _Chance:
     """Return the null of each measure that has one, and why others have none."""
     if draws < 1 or not observed:
-        return {}, []
-    notes: list[str] = []
-    if kind == "sign flips":
-        pair, notes = _testable(pair)
-        if why := _untestable(pair):
-            return {}, [*notes, f"no chance level: {why}"]
-        observed = {name: pair.observed(name) for name in observed if name in TESTED}
+        return _Chance()
+    if kind == "local variogram":
+        return _of_positions(pair, observed, draws=draws, seed=seed)
     digests = (_digest(side.given) for side in (pair.left, pair.right))
     found = keep(
         ("pair", *digests, ",".join(observed), kind, str(draws), str(seed)),
-        lambda: _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress),
+        lambda: _beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress),
     )
     undefined = [name for name in observed if name not in found]
-    return found, [*notes, *(f"{name}: no chance level, as it is undefined for the surrogates" for name in undefined)]
+    return _Chance(found, [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined])
+
+
+def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int) -> _Chance:
+    """Return the nulls of two tables of positions: one test of the cosines that both measures compare."""
+    pair, notes = _testable(pair)
+    observed = {name: pair.observed(name) for name in TESTED if name in observed}
+    places = pair.places - pair.places[0]
+    step = 1 + int(places[-1]) // MOST_ROWS
+    if step > 1:
+        notes.append(f"chance levels are of every {step}th position")
+    taken = np.flatnonzero(places % step == 0)
+    try:
+        left, right = (
+            Residuals(np.asarray(side.given, np.float64)[taken], places[taken] // step, seed=seed)
+            for side in (pair.left, pair.right)
+        )
+    except InputError as error:
+        return _Chance(notes=notes, untested=str(error))
+    said, alike = profile_note(left, right)
+    notes.append(said)
+    if why := why_untestable(left, right):
+        return _Chance(notes=notes, untested=why, alike_in_profile=alike)
+    product, drawn = compare(left, right, draws=draws)
+    beyond = (drawn - product) / (left.size * right.size)
+    measures = {
+        name: beside(value, np.minimum(value + beyond, 1.0), seed=seed, kind="local variogram")
+        for name, value in observed.items()
+    }
+    return _Chance(measures, [UNTESTED, *notes], alike_in_profile=alike)
 
 
 def _testable(pair: _Pair) -> tuple[_Pair, list[str]]:
     """Return a pair of position tables without the rows of outlying norm, and a note that says which were left out."""
     tables = [np.asarray(side.given, np.float64) for side in (pair.left, pair.right)]
     special = np.unique(np.concatenate([outlying(np.linalg.norm(rows, axis=1)) for rows in tables]))
-    notes = [UNTESTED]
+    notes: list[str] = []
     if not len(special):
         return pair, notes
     usual = np.setdiff1d(np.arange(len(pair.left)), special)
@@ -422,13 +483,6 @@ class _Pair:
         self.places = np.arange(len(left)) if places is None else places
         self.ranks: dict[str, RankedPair] = {}
 
-    @lazy_attribute
-    def flips(self) -> tuple[SignFlips, SignFlips]:
-        """The surrogates of the left and of the right table of positions."""
-        left, right = (np.asarray(side.given, np.float64) for side in (self.left, self.right))
-        of_left = SignFlips(left, right, places=self.places)
-        return of_left, SignFlips(right, left, basis=of_left.basis)
-
     def ranked(self, name: str) -> RankedPair:
         """Return the ranks for a measure in ``_RANKED``. They are large, so only the most recent ones are kept."""
         if name not in self.ranks:
@@ -449,44 +503,43 @@ _RANKED = ("RSA", "RSA, centred")
 """Measures based on ranks, which take far more memory than the others and are computed separately."""
 
 
-def beside_surrogates(
+def beside_permutations(
     x: NDArray[np.floating],
     y: NDArray[np.floating],
     observed: Mapping[str, float],
     *,
-    kind: Kind,
     draws: int = DRAWS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Null]:
-    """Compare measures with the same measures of surrogates of the rows; each draw serves all measures.
+    """Compare measures with the same measures of permuted rows; each permutation serves all measures.
 
     Args:
         x: Rows of the first table [n, p].
         y: Corresponding rows of the second table [n, q].
         observed: Observed values by name in ``MEASURES``.
-        kind: ``"permutation"`` of the second rows; or ``"sign flips"`` of either, whose rows are positions 0 … n − 1.
-        draws: Number of surrogates.
-        seed: Random seed of the surrogates.
+        draws: Number of permutations.
+        seed: Random seed of the permutations.
         progress: Callback for the share done, 0 to 1, and the stage.
 
     Returns:
-        The null of each measure; measures that are undefined for every surrogate are left out.
+        The null of each measure; measures that are undefined for every permutation are left out.
     """
     pair = _Pair(TableSide(x), TableSide(y))
-    return _beside_surrogates(pair, observed, kind=kind, draws=draws, seed=seed, progress=progress)
+    return _beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress)
 
 
-def _beside_surrogates(
-    pair: _Pair, observed: Mapping[str, float], *, kind: Kind, draws: int, seed: int, progress: Progress | None
+def _beside_permutations(
+    pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int, progress: Progress | None
 ) -> dict[str, Null]:
-    if kind == "permutation":
-        passes = 1 + sum(name in observed for name in _RANKED)
-        found = _gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)
-    else:
-        found = _gathered(_flipped(pair, observed, draws, seed), draws, progress)
+    passes = 1 + sum(name in observed for name in _RANKED)
+    found = _gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)
     drawn = {name: np.array([one[name] for one in found if name in one]) for name in observed}
-    return {name: beside(observed[name], values, seed=seed, kind=kind) for name, values in drawn.items() if len(values)}
+    return {
+        name: beside(observed[name], values, seed=seed, kind="permutation")
+        for name, values in drawn.items()
+        if len(values)
+    }
 
 
 def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progress | None) -> list[dict[str, float]]:
@@ -496,51 +549,6 @@ def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progre
         if progress is not None:
             progress(len(out) / expected, f"surrogate {len(out):,} of {expected:,}")
     return out
-
-
-def _untestable(pair: _Pair) -> str:
-    """Return why a pair of position tables has no chance level; "" if it has one."""
-    count = len(pair.left)
-    if count > MOST_FLIPPED:
-        return f"it is computed for at most {MOST_FLIPPED:,} positions, and these are {count:,}"
-    try:
-        effective = pair.flips[0].effective
-    except InputError as error:
-        return str(error)
-    if effective < FEWEST_COMPONENTS:
-        return (
-            f"the smoother table amounts to {effective:.1f} independent components over its {count:,} positions, and a "
-            f"test needs at least {FEWEST_COMPONENTS:.0f}"
-        )
-    return ""
-
-
-def _flipped(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
-    """Yield the measures of each table with surrogates of the other one, a half of the draws each.
-
-    Either table alone would do, but the p value would then depend on their order.
-    """
-
-    def measured(fixed: TableSide, number: int, surrogate: Rows) -> dict[str, float]:
-        side = SurrogateSide(surrogate)
-        cross = cross_product(fixed, side, single=True)
-        found: dict[str, float] = {}
-        for name in names:
-            with suppress(InputError):  # CKA can be undefined for a surrogate
-                match name:
-                    case "CKA":
-                        found[name] = _cka(fixed, side, cross)
-                    case "Procrustes fit":
-                        found[name] = _fit(fixed, side, cross)
-                    case _:
-                        found[name] = _TAKE[name](fixed, side)
-        return found
-
-    of_left, of_right = pair.flips
-    parts = (pair.left, of_right, draws - draws // 2), (pair.right, of_left, draws // 2)
-    for number, (fixed, flips, count) in enumerate(parts):
-        surrogates = flips.draw(draws=count, seed=(seed, number))
-        yield from over_surrogates(partial(measured, fixed), surrogates, nbytes=fixed.given.nbytes)
 
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
@@ -211,6 +211,8 @@ def as_text(comparison: Comparison) -> str:
         if near:
             parts.append("\n".join([f"nearest to {word!r}", *near]))
     parts += ["\n".join(_pair(pair)) for pair in comparison.pairs]
+    if comparison.pairs and (tests := comparison.pairs[0].among) > 1:
+        parts.append(f"p of pairs is corrected for the {tests} comparisons of tables (Holm); in brackets, each alone.")
     parts += ["\n".join(_moves(moves)) for moves in comparison.moves]
     notes = dict.fromkeys(f"{source.source}: {note}" for source in comparison.sources for note in source.notes)
     parts += ["\n".join(map(str, lines)) for lines in (comparison.missing, notes) if lines]
@@ -228,10 +230,10 @@ def as_html(comparison: Comparison) -> str:
     parts = [grid("Metrics", ["", *(source.source for source in comparison.sources)], rows)]
     for pair in comparison.pairs:
         measured = [
-            (name, f"{value:.3f}", chance_level(pair.measures.get(name), value))
+            (name, f"{value:.3f}", chance_level(pair.measures.get(name), value, pair.p(name)))
             for name, value in pair.observed.items()
         ]
-        notes = [("note", "; ".join(pair.notes))] if pair.notes else []
+        notes = [("note", "; ".join(said))] if (said := (*pair.remarks, *pair.notes)) else []
         parts.append(grid(next(_pair(pair)), (), measured) + (card("", notes) if notes else ""))
     return "".join(parts)
 
@@ -351,16 +353,30 @@ def _pair(pair: Alignment) -> Iterator[str]:
     yield f"{pair.left} and {pair.right}: {shared}"
     for name, value in pair.observed.items():
         null = pair.measures.get(name)
-        yield f"  {name:<18}{value:>7.3f}   {chance_level(null, value)}".rstrip()
-    yield from (f"  {note}" for note in pair.notes)
+        yield f"  {name:<18}{value:>7.3f}   {chance_level(null, value, pair.p(name))}".rstrip()
+    yield from (f"  {note}" for note in (*pair.remarks, *pair.notes))
 
 
-def chance_level(null: Null | None, value: float | None = None) -> str:
-    """Describe a null in one line, with the value that it tests if that differs from ``value``; "" without a null."""
+def chance_level(null: Null | None, value: float | None = None, p: float | None = None) -> str:
+    """Describe a null in one line; "" without a null.
+
+    Args:
+        null: The null.
+        value: The value beside which it stands; the one that it tests is named if it differs.
+        p: Its p value after correction for several tests, beside which the raw one is given if it differs.
+    """
     if null is None:
         return ""
     tested = "" if value is None or abs(null.observed - value) < 5e-4 else f"{null.observed:.3f} without outliers; "
-    return f"{tested}by chance {null.low:.3f} to {null.high:.3f}, p {null.p:.3f}"
+    return f"{tested}by chance {null.low:.3f} to {null.high:.3f}, {p_values(null, p)}"
+
+
+def p_values(null: Null, p: float | None = None, form: Callable[[float], str] | None = None) -> str:
+    """Return the p value of a null, and the raw one in brackets if it was corrected for several tests."""
+    form = form or (lambda value: f"{value:.{3 if value >= 0.001 else 4}f}")
+    if p is None or p == null.p:
+        return f"p {form(null.p)}"
+    return f"p {form(p)} ({form(null.p)} alone)"
 
 
 def _moves(moves: Moves) -> Iterator[str]:

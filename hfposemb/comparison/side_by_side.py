@@ -20,9 +20,10 @@ from ..errors import HfposembError, InputError, MissingExtraError
 from ..progress import shown
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
+from ..tables.null_comparison import holm
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
-from .alignment import Alignment, align
+from .alignment import MEASURES, Alignment, align
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, NotCompared, SourceFigures
@@ -71,14 +72,37 @@ def _figure(tables: Tables, measure: Measure) -> Figure:
     return Figure(measure.name, value, measure.unit, deviation=deviation)
 
 
-def token_draws(draws: int) -> int:
-    """Return how many surrogates a pair of token tables gets: half as many, but enough for p = .05 where there are.
+POSITION_DRAWS = 1_999
+"""Fewest surrogates of a pair of position tables, unless none are asked for: they cost next to nothing."""
+
+
+def pair_draws(role: str, draws: int, tests: int) -> int:
+    """Return how many surrogates a pair of tables gets, if this many pairs and roles are tested.
+
+    For tokens half as many as asked for, but so many that p can be .05 after correction for the number of tests, unless
+    fewer were asked for than p = .05 takes without.
 
     Examples:
-        >>> [token_draws(draws) for draws in (200, 30, 10, 0)]
-        [100, 19, 10, 0]
+        >>> [pair_draws("token", draws, 2) for draws in (200, 30, 10, 0)]
+        [100, 40, 10, 0]
+        >>> pair_draws("token", 200, 30), pair_draws("position", 200, 30)
+        (600, 1999)
     """
-    return max((draws + 1) // 2, min(draws, FEWEST_DRAWS))
+    if role == "position":
+        return max(draws, POSITION_DRAWS) if draws else 0
+    return max((draws + 1) // 2, 20 * tests) if draws >= FEWEST_DRAWS else draws
+
+
+def corrected(pairs: Sequence[Alignment]) -> tuple[Alignment, ...]:
+    """Return the pairs of a comparison, with the p values of each measure corrected for all of them (``holm``)."""
+    found: list[dict[str, float]] = [{} for _ in pairs]
+    most = 1
+    for name in MEASURES:
+        tested = [place for place, pair in enumerate(pairs) if name in pair.measures]
+        most = max(most, len(tested))
+        for place, p in zip(tested, holm([pairs[place].measures[name].p for place in tested]), strict=True):
+            found[place][name] = p
+    return tuple(replace(pair, corrected=own, among=most) for pair, own in zip(pairs, found, strict=True))
 
 
 def _beside_known(tables: Tables, figures: Mapping[str, Figure], *, draws: int, seed: int) -> dict[str, Figure]:
@@ -246,9 +270,9 @@ def compare(  # noqa: PLR0913 - keywords with defaults
         *sources: Open embeddings, or names and paths as in ``hpe.extract``.
         words: Words whose neighbours are given.
         k: Number of neighbours.
-        pairs: Whether to compare the tables of every two sources too (``alignment.align``, for tokens with half as many
-            draws), and to list the words that moved most (``moved_words.moved``).
-        draws: Number of surrogates per null; 0 for none, which is fast.
+        pairs: Whether to compare the tables of every two sources too (``alignment.align``), with p corrected for all of
+            them (``corrected``), and to list the words that moved most (``moved_words.moved``).
+        draws: Number of surrogates per null; 0 for none, which is fast. Pairs of tables have others (``pair_draws``).
         fold_case: Whether tokens of two sources are matched regardless of case.
         leave_out: Whether to leave rows of outlying norm (``rows.outliers``) out of every figure.
         part: Part of the models, as one name or a sequence with one per source (``of_parts``).
@@ -310,7 +334,7 @@ def _compared(
                         left,
                         right,
                         role,
-                        draws=draws if role == "position" else token_draws(draws),
+                        draws=pair_draws(role, draws, 2 * len(couples)),
                         seed=run.seed,
                         fold_case=fold_case,
                         keep=run.keep,
@@ -325,4 +349,4 @@ def _compared(
                 missing.append(NotCompared(role, left.name, right.name, str(error)))
     if run.progress:
         run.progress(1.0, "done")
-    return Comparison(figures, tuple(words), tuple(found), tuple(missing), tuple(moves))
+    return Comparison(figures, tuple(words), corrected(found), tuple(missing), tuple(moves))

@@ -17,7 +17,7 @@ MOST_SORTED = 1_024
 """Number of rows up to which the cosines of all pairs are sorted; beyond, ranks are those of 262,144 bins."""
 
 
-BINS, FEWER_BINS = 2**18, 2**16
+BINS = 2**18
 PAIR_ROWS = 64
 
 
@@ -33,14 +33,6 @@ def mean_ranks(values: NDArray[np.floating]) -> Rows:
     counts = np.diff(first, append=len(values))
     ranks[order] = np.repeat(first + (counts - 1) / 2, counts)
     return ranks
-
-
-def binned_ranks(values: NDArray[np.floating]) -> Rows:
-    """Return the mean rank, from 0, of all values in the same of 65,536 equal bins [n]."""
-    low, high = float(values.min()), float(values.max())
-    bins = ((values - low) * ((FEWER_BINS - 1) / max(high - low, 1e-30))).astype(np.int32)
-    counts = np.bincount(bins, minlength=FEWER_BINS)
-    return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[bins])
 
 
 class RankedPair:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..analysis.nulls.surrogates import Rows
 from ..errors import InputError
 from ..lazy_attributes import lazy_attribute
-from .similarity_ranks import PAIR_ROWS, binned_ranks, cosine_blocks, mean_ranks
+from .similarity_ranks import cosine_blocks, mean_ranks
 
 NEIGHBOURS = 10
 HELD_BYTES = 2**26
@@ -32,12 +32,11 @@ Measured: TypeAlias = Callable[[int, NDArray[np.int64]], dict[str, float]]
 class TableSide:
     """Rows of one table and the intermediate results of the measures, each computed once.
 
-    For a ``surrogate``, products are in float32 and ranks are binned, which gives six digits at three times the speed.
     Rows given as a function are read when needed, and again after ``let_go``.
     """
 
-    def __init__(self, rows: Given | Callable[[], Given], *, k: int = NEIGHBOURS, surrogate: bool = False) -> None:
-        self.rows, self.k, self.surrogate = rows, k, surrogate
+    def __init__(self, rows: Given | Callable[[], Given], *, k: int = NEIGHBOURS) -> None:
+        self.rows, self.k = rows, k
 
     def __len__(self) -> int:
         return self.count
@@ -75,12 +74,12 @@ class TableSide:
     @lazy_attribute
     def centred(self) -> TableSide:
         """The same rows minus their mean."""
-        return TableSide(self.block(slice(None), single=self.surrogate), k=self.k, surrogate=self.surrogate)
+        return TableSide(self.block(slice(None), single=False), k=self.k)
 
     @lazy_attribute
     def own(self) -> Rows:
         """The squared length of every centred row [n]."""
-        blocks = (self.block(rows, single=self.surrogate) for rows in _slices(len(self)))
+        blocks = (self.block(rows, single=False) for rows in _slices(len(self)))
         return np.concatenate([np.einsum("ij,ij->i", block, block, dtype=np.float64) for block in blocks])
 
     @lazy_attribute
@@ -92,20 +91,20 @@ class TableSide:
     @lazy_attribute
     def hsic(self) -> float:
         """HSIC₁ of the rows with themselves."""
-        cross = cross_product(self, self, single=self.surrogate)
+        cross = cross_product(self, self)
         return hsic(self, self, float(np.vdot(cross, cross)))
 
     @lazy_attribute
     def cosines(self) -> NDArray[np.floating]:
         """The cosines of all pairs of rows [n, n]."""
-        unit = directions(np.asarray(self.given, np.float32 if self.surrogate else np.float64))
+        unit = directions(np.asarray(self.given, np.float64))
         return np.asarray(unit @ unit.T)
 
     @lazy_attribute
     def ranks(self) -> Rows:
         """The centred ranks of the cosines of all pairs [n(n − 1)/2], ties at their mean rank."""
         values = self.cosines[np.triu(np.ones((len(self), len(self)), bool), 1)]
-        ranks = binned_ranks(values) if self.surrogate else mean_ranks(values)
+        ranks = mean_ranks(values)
         return np.asarray(ranks - ranks.mean())
 
     @lazy_attribute
@@ -119,62 +118,6 @@ class TableSide:
             block[rows, start + rows] = -np.inf
             near[start : start + len(block)] = np.argpartition(block, -self.k, axis=1)[:, -self.k :]
         return near
-
-
-class SurrogateSide(TableSide):
-    """Rows of a surrogate, which is measured once: everything derives from one product of its centred rows."""
-
-    def __init__(self, rows: Given, *, k: int = NEIGHBOURS) -> None:
-        super().__init__(rows, k=k, surrogate=True)
-
-    @lazy_attribute
-    def around(self) -> NDArray[np.floating]:
-        """The centred rows in float32 [n, d]."""
-        return self.block(slice(None), single=True)
-
-    @lazy_attribute
-    def gram(self) -> NDArray[np.floating]:
-        """The inner products of the centred rows [n, n]."""
-        return np.asarray(self.around @ self.around.T)
-
-    @lazy_attribute
-    def hsic(self) -> float:
-        # XXᵀ and XᵀX have the same sum of squares.
-        """HSIC₁ of the rows with themselves."""
-        squares = sum(float(np.vdot(self.gram[rows], self.gram[rows])) for rows in _slices(len(self), PAIR_ROWS))
-        return hsic(self, self, squares)
-
-    @lazy_attribute
-    def cosines(self) -> NDArray[np.floating]:
-        """The cosines of all pairs of rows [n, n]."""
-        mean = self.mean.astype(np.float32)
-        along = self.around @ mean + np.float32(mean @ mean / 2)
-        return _scaled(self.gram + along[:, None] + along, np.einsum("ij,ij->i", self.given, self.given))
-
-    @lazy_attribute
-    def centred(self) -> TableSide:
-        """The same rows minus their mean."""
-        side = TableSide(self.around, k=self.k, surrogate=True)
-        side.cosines = _scaled(self.gram.copy(), self.own)
-        return side
-
-    @lazy_attribute
-    def nearest(self) -> NDArray[np.int64]:
-        """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
-        if not 1 <= self.k < len(self):
-            raise InputError(f"k must be from 1 to {len(self) - 1} for {len(self)} rows; got {self.k}")
-        cosines = self.cosines.copy()
-        np.fill_diagonal(cosines, -np.inf)
-        return np.argpartition(cosines, -self.k, axis=1)[:, -self.k :]
-
-
-def _scaled(products: NDArray[np.floating], squares: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Convert inner products to cosines in place; 0 for rows without a direction."""
-    lengths = np.sqrt(squares)
-    scale = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0).astype(products.dtype)
-    products *= scale[:, None]
-    products *= scale
-    return products
 
 
 def directions(rows: NDArray[Any]) -> NDArray[Any]:

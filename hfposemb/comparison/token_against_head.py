@@ -22,7 +22,7 @@ from ..tables.null_comparison import Null, beside
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
-from .alignment import beside_surrogates, cka, procrustes
+from .alignment import beside_permutations, cka, procrustes
 from .head_sample import DRAWS, spread_rows, unit_ranks
 from .moved_words import Move, moved_between
 
@@ -226,7 +226,7 @@ def _whole(
     """Return CKA and Procrustes fit of the tables with permuted rows as null."""
     x, y = (np.asarray(read_rows(table, rows), np.float64) for table in (token, head))
     observed = {"CKA": cka(x, y), "Procrustes fit": 1 - procrustes(x, y)}
-    nulls = beside_surrogates(x, y, observed, kind="permutation", draws=draws, seed=seed)
+    nulls = beside_permutations(x, y, observed, draws=draws, seed=seed)
     about = {
         "CKA": "similarity of both tables' inner products, 0 to 1",
         "Procrustes fit": "share of the variance that the best rotation explains",

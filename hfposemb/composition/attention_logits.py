@@ -282,6 +282,8 @@ class Identical(Tabular):
         high: Upper end of that interval [heads, distances].
         low_mean: Lower end of the interval of the mean over heads [distances].
         high_mean: Upper end of that interval [distances].
+        p: Share of permutations, the observed order among them, in which the distance that stands out most, by the
+            mean over heads in standard deviations, does so as much as here.
         draws: Number of permutations.
         seed: Random seed.
     """
@@ -295,6 +297,7 @@ class Identical(Tabular):
     high: Floats
     low_mean: Floats
     high_mean: Floats
+    p: float
     draws: int
     seed: int
 
@@ -345,19 +348,28 @@ def identical_word_logits(
         null[draw] = mean_by_distance(softmax(logits[:, order][:, :, order], seen), distances)
     low, high = np.quantile(null, [0.025, 0.975], axis=0)
     low_mean, high_mean = np.quantile(null.mean(axis=1), [0.025, 0.975], axis=0)
+    mean = mean_by_distance(attention, distances)
     return Identical(
         embeddings.token.labels[row],
         attention,
         distances,
-        mean_by_distance(attention, distances),
+        mean,
         mean_by_distance(softmax(np.zeros_like(logits[0]), seen), distances),
         low,
         high,
         low_mean,
         high_mean,
+        _of_the_most(mean.mean(axis=0), null.mean(axis=1)),
         draws,
         seed,
     )
+
+
+def _of_the_most(observed: Floats, null: Floats) -> float:
+    """Return the p of the largest of several values beside the largest of each draw, each in standard deviations."""
+    spread = np.maximum(null.std(axis=0), 1e-9)
+    most = ((np.vstack([observed, null]) - null.mean(axis=0)) / spread).max(axis=1)
+    return float((most >= most[0] - 1e-6).mean())
 
 
 def softmax(logits: Floats, seen: NDArray[np.bool_]) -> Floats:

@@ -25,12 +25,22 @@ from ..tables.table import EmbeddingTable
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
-from .architectures.table_names import HEADS, ROLES, Candidate, Role, candidates, outside_layers, tower_of
+from .architectures.table_names import (
+    HEADS,
+    PART_ORDER,
+    ROLES,
+    Candidate,
+    Role,
+    candidates,
+    outside_layers,
+    tower_of,
+)
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
-from .named_tables import TENSOR, named_tables, on_offer, tensor_named
+from .lookups.finding import find_lookups, tokenizer
+from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, labels_of, marks_of, not_missing, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_axes, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -134,8 +144,16 @@ def _from_here(
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
-    vectors = "; for vectors in memory call from_arrays(token=…)" if hasattr(source, "shape") else ""
-    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{vectors}")
+    raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{_in_hand(source)}")
+
+
+def _in_hand(given: object) -> str:
+    """Return how to open what a caller holds in memory: an array, or the state of a module."""
+    if isinstance(given, Mapping):
+        names = [one for one in given if isinstance(one, str)]
+        named = next((one.tensor for one in candidates(names, "token")), names[0] if names else "NAME")
+        return f"; call from_arrays(token=state[{named[:80]!r}])"
+    return "; for vectors in memory call from_arrays(token=…)" if hasattr(given, "shape") else ""
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"
@@ -257,7 +275,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")
-    elif not is_known(config) and config.get("model_type") not in NATIVE:
+    elif not is_known(config) and str(config.get("model_type")) not in NATIVE:
         kind = config.get("model_type")
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
@@ -268,7 +286,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     adapter = _adapter(opened)
     if adapter is None:
         made = _assemble(opened, found)
-        if not (empty or made.tables or made.positions or made.heads or opened.refused):
+        if not (empty or made.tables or made.positions or made.heads or made.lookups or opened.refused):
             raise MissingTableError(f"no table was found in {opened.name}: {made.absent['token']}")
         return made
     if not any(found.values()):
@@ -413,7 +431,7 @@ def _can_be(role: Role, info: TensorInfo) -> bool:
 
 
 def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the token table, and the decoder's if it has its own vocabulary."""
+    """Return the token table, the decoder's if it has its own vocabulary, and that of each part beside the text."""
     if not found:
         return {}
     first, chosen = found[0], {"": found[0]}
@@ -423,8 +441,9 @@ def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
     tensors = {candidate.tensor for candidate in chosen.values()}
     rest = "?token=TENSOR names another"
-    _note_choice(opened, "token", first, [one for one in found if one.tensor not in tensors], rest)
-    return chosen
+    others = [one for one in found if one.tensor not in tensors]
+    _note_choice(opened, "token", first, others, rest)
+    return chosen | {one.part: one for one in reversed(others) if one.part not in (*PART_ORDER, first.part)}
 
 
 def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
@@ -478,11 +497,13 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     token = _tokens(opened, found["token"])
     for part, candidate in token.items():
         _note_storage(opened, part, candidate.tensor)
-        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, "token", candidate.tensor)
+        # The tokenizer is the text's; what the rows of other parts stand for, no file says.
+        role = "token" if part in PART_ORDER else ""
+        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, role, candidate.tensor)
     for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
-        makers[TENSOR] = partial(_named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
+        makers[TENSOR] = partial(named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
     stored = _planes(opened, _parts(opened, "position", read_tables(opened, main, found["position"])))
     split = [_split(part) for part in stored]
@@ -503,6 +524,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         if not turns:
             encodings[key] = partial(_absolute, opened, tables, tower, name)
     heads = find_heads(opened, token, tables)
+    lookups = LazyMapping(find_lookups(opened))  # adds notes
     opened.notes.extend([heads.note] if heads.note else [])
     opened.notes.extend(f"{role.replace('_', ' ')}: {reason}" for role, reason in opened.refused.items())
     for one, key in zip(placed, names[len(split) :], strict=True):
@@ -532,6 +554,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         heads=LazyMapping(heads.makers),
         ties=heads.ties,
         marks=partial(_marks, opened, tables) if "token" in makers else None,
+        lookups=lookups,
+        tokenize=partial(tokenizer, opened),
     )
 
 
@@ -541,15 +565,6 @@ def _note_storage(opened: Opened, part: str, tensor: str) -> None:
         opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
-
-
-def _named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
-    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
-    table = table_in_tensor(opened, TENSOR, tensor)
-    alike = token is not None and token().shape[0] == table.shape[0]
-    return replace(
-        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
-    )
 
 
 def _unmatched(opened: Opened) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from ..checkpoints.safetensors.checkpoint import TensorInfo
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
+from ..tables.table import EmbeddingTable
 from .architectures.table_names import Candidate, Role, outside_layers
-from .opened_model import Opened, Tensors, is_table, table_axes
+from .opened_model import Opened, Tensors, is_table, labels_of, table_axes, table_in_tensor
 
 PLACES: dict[str, tuple[Role, str]] = {
     "token": ("token", ""),
@@ -73,6 +76,15 @@ def tensor_named(tensors: Tensors, name: str) -> str:
         raise InputError(f"{name} of {tensors.name} is a module with {held}")
     kinds = "parameter, buffer or module" if isinstance(tensors, LiveTensors) else "tensor or module"
     raise InputError(f"{tensors.name} has no {kinds} {name!r:.80}; {_nearest(tensors, name)}")
+
+
+def named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, tensor: str) -> EmbeddingTable:
+    """Return the table of a tensor that the user named, with the labels of the tokens if it has as many rows."""
+    table = table_in_tensor(opened, TENSOR, tensor)
+    alike = token is not None and token().shape[0] == table.shape[0]
+    return replace(
+        table, name=f"{opened.name} {tensor}", named=partial(labels_of, opened, len(table)) if alike else None
+    )
 
 
 def on_offer(opened: Opened) -> str:

@@ -139,8 +139,10 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
         return Tying(True, "alias", f"{name} is another name of {token}", kept, role)
     if head == kept:
         return Tying(True, "same tensor", f"only {head} is stored, and the configuration ties it", head, role)
-    said = None if opened.in_gguf else _stated(opened, role, name)
     both = f"{head} and {token} are stored separately"
+    if isinstance(opened.tensors, LiveTensors):
+        return Tying(False, "own tensor", f"{head} and {token} are different tensors of the live model", head, role)
+    said = None if opened.in_gguf else _stated(opened, role, name)
     if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and ties_by_default(opened.config):
         return Tying(
             True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role

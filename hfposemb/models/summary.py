@@ -25,6 +25,8 @@ from ..tables.table import EmbeddingTable
 def describe(embeddings: Embeddings) -> dict[str, Any]:
     """Return the tables and position encodings of a source, ready for JSON; no table is read."""
     tables = {role: table_facts(table) for role, table in embeddings.tables.items()}
+    beside, unread = _lookups(embeddings)
+    tables |= beside
     positions = {
         part: {"kind": one.kind, "unit": one.unit, "offset": one.offset, "facts": _facts(one)}
         for part, one in embeddings.positions.items()
@@ -32,6 +34,7 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
     model_type = embeddings.config.get("model_type")
     origins = [table.provenance for table in embeddings.tables.values()]
     files = {origin.file: origin.file_bytes or 0 for origin in origins}
+    files |= {table["file"]: table["file_bytes"] or 0 for table in beside.values()}
     traffic = embeddings.traffic
     return {
         "name": embeddings.name,
@@ -42,8 +45,8 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
         "absent": {
             role: why for role, why in embeddings.absent.items() if role not in (*tables, *embeddings.ties) and why
         },
-        "notes": list(embeddings.notes),
-        "commit": next((origin.commit for origin in origins if origin.commit), None),
+        "notes": [*embeddings.notes, *unread],
+        "commit": next((table["commit"] for table in tables.values() if table["commit"]), None),
         "file_bytes": sum(files.values()),
         "received_bytes": 0 if traffic is None else traffic.received,
         "requests": 0 if traffic is None else traffic.requests,
@@ -53,6 +56,21 @@ def describe(embeddings: Embeddings) -> dict[str, Any]:
 def table_facts(table: EmbeddingTable) -> dict[str, Any]:
     """Return shape, dtype and provenance of a table, ready for JSON; it is not read."""
     return {"shape": list(table.shape), "dtype": table.dtype.name, **asdict(table.provenance)}
+
+
+def _lookups(embeddings: Embeddings) -> tuple[dict[str, Any], list[str]]:
+    """Return the facts of tables beside the word table, with what their rows are looked up by, and why one has none."""
+    found: dict[str, Any] = {}
+    unread = []
+    for key in embeddings.lookups:
+        try:
+            table = embeddings.lookups[key]
+        except HfposembError as error:
+            unread.append(f"{key}: {error}")
+            continue
+        by = {"looked_up_by": table.lookup.by or None, "lookup": dict(table.lookup.facts)}
+        found[key] = {**table_facts(table), **by, "unknown": table.lookup.unknown or None}
+    return found, unread
 
 
 def _head_facts(embeddings: Embeddings, role: str) -> dict[str, Any]:

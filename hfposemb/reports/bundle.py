@@ -141,13 +141,16 @@ def _pairs(comparison: Comparison) -> bytes:
         "draws",
         "rows",
         "shared",
+        "p_corrected",
+        "untested",
     )
     rows = []
     for pair in comparison.pairs:
         for measure, value in pair.observed.items():
             null = pair.measures.get(measure)
             chance = ("", "", "", "", "") if null is None else (null.observed, null.low, null.high, null.p, null.draws)
-            rows.append((pair.role, pair.left, pair.right, measure, value, *chance, pair.rows, pair.shared))
+            own = pair.rows, pair.shared, "" if null is None else pair.p(measure), pair.untested
+            rows.append((pair.role, pair.left, pair.right, measure, value, *chance, *own))
     return _csv(heads, rows)
 
 

@@ -15,6 +15,7 @@ from ..comparison.metrics import MEASURES, SECTIONS
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
 from ..numbers import number, percent, small_percent
+from ..tables.null_comparison import LEVEL
 from ..text import display, sentence_case
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ def figure(value: float | None, unit: str = "") -> str:
     return written.replace("-", "−") if written.strip("-.0") else written.lstrip("-")
 
 
-def standing(null: Null) -> str:
-    """Return whether a value is "above" or "below" chance by its p value, or "within"."""
-    return "within" if not null.beyond else "above" if null.observed > null.mean else "below"
+def standing(null: Null, p: float | None = None) -> str:
+    """Return whether a value is "above" or "below" chance by its p value, corrected if that is given, or "within"."""
+    return "within" if (null.p if p is None else p) > LEVEL else "above" if null.observed > null.mean else "below"
 
 
 def _sign(where: str) -> str:
@@ -149,7 +150,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """State which metric differs most between the sources, among those that range from −1 to 1."""
+    """Name the metric from −1 to 1 with the widest range over the sources: a place to look, not a test."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
@@ -164,7 +165,7 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    return f"Biggest difference: {best[1]} ({listed(parts)})"
+    return f"Furthest apart among the numbers from −1 to 1: {best[1]} ({listed(parts)})"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -189,36 +190,50 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     if pair.role == "token":
         shared += f", {pair.shared:,} shared, {percent(pair.coverage)} of the smaller vocabulary"
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
-    rows = "".join(_measure(name, value, pair.measures.get(name), first) for name, value in pair.observed.items())
+    rows = "".join(_measure(pair, name, value, first) for name, value in pair.observed.items())
     notes = f'<p class="about">{text(sentence_case("; ".join(pair.notes)), width=600)}</p>' if pair.notes else ""
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
     return (
-        f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3><p>{verdict(pair)}</p>'
+        f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3>'
+        f"<p>{text(verdict(pair), width=600)}</p>"
         f'<p class="about">{text(shared, width=200)}</p><table>'
         f'<thead class="unseen"><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}</section>'
     )
 
 
 def verdict(pair: Alignment) -> str:
-    """State in a sentence whether the tables of a pair are more alike than by chance, by CKA."""
-    null = pair.measures.get("CKA")
-    if null is None:
-        value = pair.observed.get("CKA")
-        return "Not compared with chance." if value is None else f"CKA {figure(value)}, not compared with chance."
-    said = f"CKA {figure(null.observed)}, by chance {figure(null.low)} to {figure(null.high)}"
-    return f"{'More alike than chance' if null.beyond else 'No more alike than chance'}: {said}."
+    """State whether the tables of a pair are more alike than by chance, by CKA, or why this was not tested."""
+    null, value = pair.measures.get("CKA"), pair.observed.get("CKA")
+    remarks = [sentence_case(one) for one in pair.remarks]
+    if null is not None:
+        said = f"CKA {figure(null.observed)}, by chance {figure(null.low)} to {figure(null.high)}"
+        more = "No more" if standing(null, pair.p("CKA")) == "within" else "More"
+        remarks.insert(0, f"{more} alike than chance: {said}")
+    elif not pair.untested:
+        remarks.insert(
+            0, "Not compared with chance" if value is None else f"CKA {figure(value)}, not compared with chance"
+        )
+    elif value is not None:
+        remarks[0] = f"CKA {figure(value)}, {pair.remarks[0]}"
+    return f"{'. '.join(remarks)}."
 
 
-def _measure(name: str, value: float, null: Null | None, first: float) -> str:
+def _measure(pair: Alignment, name: str, value: float, first: float) -> str:
+    from ..comparison.results import p_values
+
+    null = pair.measures.get(name)
+
     def at(value: float) -> str:
         return f"{100 * min(max((value - first) / (1 - first), 0.0), 1.0):.1f}%"
 
-    where = "within" if null is None else standing(null)
+    where = "within" if null is None else standing(null, pair.p(name))
     band = "" if null is None else f"left: {at(null.low)}; right: calc(100% - {at(null.high)})"
     tested = value if null is None else null.observed
     marks = (("zero", f"left: {at(0)}"), ("band", band), (f"dot {where}", f"left: {at(tested)}"))
     strip = "".join(f'<i class="{kind}" style="{place}"></i>' for kind, place in marks if place)
-    chance = "" if null is None else f"{figure(null.low)} to {figure(null.high)}, p {p_value(null)}"
+    chance = (
+        "" if null is None else f"{figure(null.low)} to {figure(null.high)}, {p_values(null, pair.p(name), p_value)}"
+    )
     if figure(tested) != figure(value):
         chance = f"{figure(tested)} without outliers; {chance}"
     return (
@@ -228,9 +243,15 @@ def _measure(name: str, value: float, null: Null | None, first: float) -> str:
     )
 
 
-def p_value(null: Null) -> str:
-    """Format a p-value, which is never smaller than its number of draws can resolve."""
-    return number(null.p) if null.p < 1 else "1"
+def p_value(p: float) -> str:
+    """Format a p value."""
+    return number(p) if p < 1 else "1"
+
+
+def correction(comparison: Comparison) -> str:
+    """Say for how many comparisons the p values of pairs are corrected; "" for one."""
+    tests = max((pair.among for pair in comparison.pairs), default=1)
+    return f"p is corrected for {tests} comparisons (Holm); in brackets, each alone" if tests > 1 else ""
 
 
 # --- words ------------------------------------------------------------------------------------------------------------

@@ -123,6 +123,10 @@ COMPARISON: dict[str, Any] = {
                 **_list(_TEXT),
                 "description": "parts that the positions belong to; empty for models with a single part",
             },
+            untested={**_TEXT, "description": "why the tables were not compared with chance; empty if they were"},
+            alike_in_profile=_map("correlation of what changes in the same manner along both tables", _NUMBER),
+            corrected=_map("p of measures, corrected for all pairs and roles in which they were tested (Holm)", _SHARE),
+            among={**_COUNT, "description": "number of these tests"},
         ),
         "move": _object(
             "Distance of a word between two aligned tables, 0 if it did not move, and its neighbours in each.",

@@ -201,6 +201,7 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     """State the period of each source's strongest wave, or that it has none of its own, or none above noise."""
     named: dict[str, list[str]] = {}
     trends: list[str] = []
+    bands: list[str] = []
     none: list[str] = []
     coils: list[str] = []
     for name, fact in facts.items():
@@ -209,12 +210,17 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
         if fact.waves is not None:
             if fact.waves.peak is not None:
                 named.setdefault(f"{fact.waves.peak:,.0f} positions", []).append(name)
+            elif fact.waves.strongest is None:
+                none.append(name)
+            elif fact.waves.trend:
+                trends.append(name)
             else:
-                (trends if fact.waves.trend else none).append(name)
+                bands.append(f"around {fact.waves.strongest:,.0f} positions in {name}")
     lengths = [f"{length} in {listed(names)}" for length, names in named.items()]
     said = [
         f"strongest period: {listed(lengths)}" if lengths else "",
-        f"slow trends dominate in {listed(trends)}" if trends else "",
+        f"slow trends are strongest in {listed(trends)}" if trends else "",
+        f"no single period, but waves {listed(bands)}" if bands else "",
         f"no wave above noise in {listed(none)}" if none else "",
         *coils,
     ]
@@ -258,7 +264,11 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
             first.append(name)
         elif len(fact.outliers):
             row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
-            other.append(f"position {row:,} has an outlying norm in {name}")
+            norm, median = float(fact.norms[row]), float(np.median(found))
+            said = (
+                f"{number(norm / median, digits=2)} times the median norm" if median else f"norm {number(norm)}, most 0"
+            )
+            other.append(f"position {row:,} has {said} in {name}")
         else:
             calm.append(name)
     said = [f"position 0 has the largest norm in {listed(first)}"] if first else []

@@ -8,7 +8,6 @@ from ..comparison.aligned_maps import AlignedMaps, align_maps
 from ..comparison.alignment import rows_of
 from ..errors import HfposembError
 from ..figures.map_pairs import beside
-from ..numbers import percent
 from . import html_tables
 from .report_page import Page
 
@@ -20,9 +19,11 @@ def pair_measures(page: Page) -> str:
     """Return the tables of pairs, and how to read them."""
     how = (
         "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
-        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with equally smooth "
-        "curves, tokens with the same rows in random order."
+        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with curves as smooth "
+        "in the same places, tokens with the same rows in random order."
     )
+    if said := html_tables.correction(page.comparison):
+        how += f" {said}."
     return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
 
 
@@ -57,11 +58,8 @@ def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
         for place, figure, part in ((left, drawn.left, found.parts[0]), (right, drawn.right, found.parts[1]))
     ]
     what = rows_of(found.role, found.parts).capitalize()
-    fit = (
-        f"{what}: after the best alignment, the maps of {page.names[left]} and {page.names[right]} still differ by "
-        f"{percent(found.disparity)}"
-    )
-    return page.row(panels, columns=2, heading=fit, subheading="; ".join(found.notes))
+    heading = f"{what}. {found.sentence(page.names[left], page.names[right])}"
+    return page.row(panels, columns=2, heading=heading, subheading="; ".join(found.notes))
 
 
 def add_moved_words(page: Page) -> None:
@@ -78,6 +76,6 @@ def add_moved_words(page: Page) -> None:
         )
     about = (
         "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "
-        "if equal, 1 if they have nothing in common. Kept: share of common neighbours."
+        "if equal, 1 if they have nothing in common, up to 1.41 if they are opposite. Kept: share of common neighbours."
     )
     page.add("Words that moved", about, body)

@@ -6,7 +6,7 @@ the claim is given in words. Agreement is decided by a rule that is shown with e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,17 +18,13 @@ from ..analysis.nulls.surrogates import finite_rows
 from ..analysis.positions.patches import grid_variance
 from ..analysis.positions.probes import Probe, absolute_probe, relative_probe
 from ..analysis.positions.shift_operator import FEWEST_TURNS, helix, leading, rotation
-from ..analysis.rows import directed
-from ..analysis.similarity.nearest_rows import neighbours
-from ..analysis.similarity.row_pairs import pair_similarities
-from ..errors import InputError, MissingTableError
+from ..errors import MissingTableError
 from ..tables.embeddings import Embeddings
 from ..tables.encoding_base import unit_rows
 from ..tables.encodings import Absolute, PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
-
-Models = Mapping[str, Embeddings]
-
+from .claims import FEW_WALKS, Claim, Measured, Models, Study
+from .published_words import WORDS
 
 SEEDS = range(5)
 """Random seeds over which probes are averaged."""
@@ -36,59 +32,6 @@ SEEDS = range(5)
 
 PROBED = 512
 """Number of positions in the probes of Wang & Chen, the first ones of every model."""
-
-
-WALKS, FEW_WALKS = 20, 7
-"""Number of random walks that are measured beside a claim, and where a measurement takes half a minute.
-
-A claim whose rule agrees with a share q of all walks is confirmed for a walk with probability q · P(at most one in 20
-agrees), at most 4.2 %, or q (1 − q)^7, at most 5 %, whatever q is.
-"""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Result of one measurement: the number, a sentence that compares it with a reference, and the verdict."""
-
-    value: float | None
-    words: str
-    agrees: bool
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim of a study.
-
-    Attributes:
-        published: The claim as published.
-        needs: Names of the models it takes.
-        measure: Measures it.
-        rule: When the measurement agrees with the claim.
-        curves: Models whose learned positions are replaced by random walks, to see how often smoothness alone agrees.
-        walks: Number of random walks.
-    """
-
-    published: str
-    needs: tuple[str, ...]
-    measure: Callable[[Models], Measured]
-    rule: str
-    curves: tuple[str, ...] = ()
-    walks: int = WALKS
-
-
-@dataclass(frozen=True)
-class Study:
-    """A published finding.
-
-    Attributes:
-        citation: Its citation.
-        models: Default source of each model, by the study's name for it.
-        claims: Its claims.
-    """
-
-    citation: str
-    models: Mapping[str, str]
-    claims: tuple[Claim, ...]
 
 
 def _probed(embeddings: Embeddings) -> EmbeddingTable:
@@ -264,34 +207,6 @@ def _by_lines(models: Models) -> Measured:
     return Measured(found.both, words, found.row > row.high and found.column > column.high and found.both > both.high)
 
 
-def _analogy(models: Models, *, left_out: bool) -> Measured:
-    """Rank queen among the rows nearest to king − man + woman of unit rows, with or without the three query words."""
-    table = models["words"].token
-    rows = [table.row(word) for word in ("king", "man", "woman", "queen")]
-    if not directed(table)[rows].all():
-        raise InputError(f"one of king, man, woman, queen is zero or not finite in {table.name}")
-    king, man, woman, _ = (unit_rows(table.rows(row, row + 1))[0] for row in rows)
-    found = neighbours(table, king - man + woman, k=8)
-    near = [
-        (label.strip(), float(value), int(row))
-        for row, label, value in zip(found.rows, found.labels, found.values, strict=True)
-        if not (left_out and int(row) in rows[:3])
-    ]
-    said = ", ".join(f"{label} {value:.3f}" for label, value, _ in near[:3])
-    place = next((place for place, (_, _, row) in enumerate(near, 1) if row == rows[3]), None)
-    beside = f"queen is at rank {place}" if place else "queen is not among the nearest"
-    words = f"nearest: {said}; {beside}" + (", king, man and woman excluded" if left_out else "")
-    return Measured(None if place is None else float(place), words, place == 1)
-
-
-def _alike(models: Models) -> Measured:
-    found = pair_similarities(models["words"].token, ["king", "queen"])
-    percentile = float(found.percentiles[0, 1])
-    said = f"{np.floor(100 * percentile) / 100:.2f} %"  # round down, never up
-    words = f"cosine {found.values[0, 1]:.3f}, above {said} of {found.sample:,} random pairs"
-    return Measured(percentile, words, percentile >= 99.9)
-
-
 DISTANCES = (1, 4, 16, 64)
 
 
@@ -439,31 +354,6 @@ STUDIES: Mapping[str, Study] = {
             ),
         ),
     ),
-    "king-queen": Study(
-        "Mikolov, Yih & Zweig, Linguistic Regularities in Continuous Space Word Representations, NAACL 2013, of the "
-        "input layer of another model (claims in words)",
-        {"words": "sentence-transformers/all-MiniLM-L6-v2"},
-        (
-            Claim(
-                "words of similar meaning are close: king and queen",
-                ("words",),
-                _alike,
-                "the pair is more similar than 99.9 % of random pairs",
-            ),
-            Claim(
-                "King − Man + Woman results in a vector very close to Queen",
-                ("words",),
-                partial(_analogy, left_out=False),
-                "queen is the nearest of all tokens",
-            ),
-            Claim(
-                "the same as usually evaluated, with king, man and woman excluded",
-                ("words",),
-                partial(_analogy, left_out=True),
-                "queen is the nearest of all other tokens",
-            ),
-        ),
-    ),
     "sinusoid-rotation": Study(
         "Vaswani et al., Attention Is All You Need, 2017, section 3.5",
         {"sinusoid": "sinusoidal:512x384"},
@@ -482,5 +372,6 @@ STUDIES: Mapping[str, Study] = {
             ),
         ),
     ),
+    **WORDS,
 }
 """All studies by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
+from ..text import one_line, written
 from .encodings import PositionEncoding
 from .html_repr import card
 from .output_head import OutputHead, Tying
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from ..progress import Traffic
     from .attention import Attention, LogitSplit
-    from .inputs import Given, InputRecipe, Inputs
+    from .inputs import Given, InputRecipe, Inputs, Pieces
+    from .lookups.lookup_table import LookedUp, LookupTable
     from .token_marks import TokenMarks
 
     Numbers: TypeAlias = NDArray[np.floating[Any] | np.integer[Any]] | pandas.DataFrame | Sequence[Sequence[float]]
@@ -85,6 +87,9 @@ class Embeddings:
         heads: Output heads: ``head``, or ``decoder.head`` if encoder and decoder have a token table each.
         ties: How each head is tied, from names and configuration; a head's own ``tied`` is the same.
         marks: Reads which tokens are reserved, added or used by the chat template; ``None`` without a tokenizer.
+        lookups: Tables that a model looks up beside its word table: ``ngram`` by n-grams of tokens, ``per_layer`` by
+            tokens for every layer; further ones of other layers as ``layer5.ngram``.
+        tokenize: Makes what cuts a text into tokens; ``None`` if there is no tokenizer.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -105,6 +110,8 @@ class Embeddings:
     heads: Mapping[str, OutputHead] = field(default_factory=dict, repr=False)
     ties: Mapping[str, Tying] = field(default_factory=dict, repr=False)
     marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
+    lookups: Mapping[str, LookupTable] = field(default_factory=dict, repr=False)
+    tokenize: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
@@ -112,7 +119,7 @@ class Embeddings:
 
     def __repr__(self) -> str:
         """Name the source and its tables without reading them."""
-        return f"Embeddings({self.name!r}, tables: {', '.join(self.tables) or 'none'})"
+        return f"Embeddings({self.name!r}, tables: {', '.join((*self.tables, *self.lookups)) or 'none'})"
 
     def _repr_html_(self) -> str:
         tables = [(role, f"{table.size}, {table.origin}") for role, table in self.tables.items()]
@@ -259,6 +266,37 @@ class Embeddings:
 
         return feed(self._recipe, text_or_ids)
 
+    def lookup(self, key: str) -> LookupTable:
+        """Return a table beside the word table by its key in ``lookups``. Raises ``MissingTableError`` for others."""
+        if (found := self.lookups.get(key.replace("-", "_"))) is not None:
+            return found
+        known = f"it has {', '.join(self.lookups)}" if self.lookups else "it has none beside its word table"
+        raise MissingTableError(f"{self.name} has no table {key!r:.40}: {known}", reason=known)
+
+    @lazy_attribute
+    def _cut(self) -> Callable[[str], Pieces] | None:
+        return None if self.tokenize is None else self.tokenize()
+
+    def looked_up(self, text_or_ids: str | Sequence[int], table: str = "ngram") -> LookedUp:
+        """Return which rows of a table beside the word table a text looks up; none of them is read.
+
+        Args:
+            text_or_ids: A text or its token ids.
+            table: Key of the table in ``lookups``.
+
+        Raises:
+            MissingTableError: If there is no such table.
+            InputError: If it is not known what looks its rows up, for an empty text, and for ids without a row.
+
+        >>> import hfposemb as hpe
+        >>> hpe.extract("sample:gpt2").looked_up([5, 6, 7])
+        Traceback (most recent call last):
+        hfposemb.errors.MissingTableError: sample:gpt2 has no table 'ngram': it has none beside its word table
+        """
+        from .lookups.lookup_table import read_rows
+
+        return read_rows(self.lookup(table), text_or_ids, self._cut if isinstance(text_or_ids, str) else None)
+
     @lazy_attribute
     def _attention(self) -> Attention:
         if self.attention is None:
@@ -311,8 +349,9 @@ def from_arrays(
     """Make an ``Embeddings`` from vectors in memory.
 
     Args:
-        token: Token vectors [rows, width], as an array, nested lists or a DataFrame. The index of a DataFrame, such as
-            ``EmbeddingTable.to_frame()`` returns, names the tokens unless ``labels`` does.
+        token: Token vectors [rows, width], as an array, nested lists, a DataFrame, a tensor or an ``nn.Embedding``. The
+            index of a DataFrame, such as ``EmbeddingTable.to_frame()`` returns, names the tokens unless ``labels``
+            does.
         position: Position vectors [rows, width], of the same width as ``token``.
         head: Vectors of an output head of its own, one row for each row of ``token``.
         labels: One label for each row of ``token``.
@@ -335,7 +374,7 @@ def from_arrays(
         raise InputError("from_arrays needs token vectors, position vectors or both")
     if labels is None and (frame := _frame(token)) is not None:
         labels = list(map(str, frame.index))
-    names = None if labels is None else Labels(tuple(labels), tuple(labels), np.zeros(len(labels), np.uint8))
+    names = None if labels is None else _given_labels(labels)
     tables: dict[str, EmbeddingTable] = {}
     for role, vectors in given.items():
         named = partial(_itself, names) if role == "token" and names is not None else None
@@ -352,6 +391,15 @@ def from_arrays(
     heads = {} if head is None else {"head": _given_head(_array("head", head), tables.get("token"), name)}
     ties = {key: one.tied for key, one in heads.items()}
     return Embeddings(name, tables, positions, absent=absent, recipe=recipe, heads=heads, ties=ties)
+
+
+def _given_labels(labels: Sequence[str]) -> Labels:
+    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+        raise InputError(f"labels must be one text for each row of token, as a list; got {type(labels).__name__}")
+    names = tuple(labels)
+    if others := [one for one in names if not isinstance(one, str)]:
+        raise InputError(f"labels must be texts; one of them is {written(others[0])}")
+    return Labels(names, names, np.zeros(len(names), np.uint8))
 
 
 def _given_head(vectors: Vectors, token: EmbeddingTable | None, name: str) -> OutputHead:
@@ -375,14 +423,25 @@ def _frame(vectors: object) -> Any:
     return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
 
 
+def _is_padded(made: Vectors) -> bool:
+    """Return whether an array is a table with an axis of length 1 before or between its two, as in vision models."""
+    return made.ndim == 3 and 1 in made.shape[:2]
+
+
 def _array(role: str, vectors: Numbers) -> Vectors:
     if (frame := _frame(vectors)) is not None:
         vectors = frame.to_numpy()
+    layer: Any = vectors
     vectors = getattr(vectors, "weight", vectors)  # of torch.nn.Embedding or Linear
     try:
         if callable(detach := getattr(vectors, "detach", None)):
             tensor = detach().cpu()
-            return np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor)
-        return np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{role} must be a table of numbers with rows of one length: {error}") from error
+            made = np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor)
+            if (longest := getattr(layer, "max_norm", None)) is not None:  # rows are shortened as they are looked up
+                made = made * np.minimum(1, longest / (np.linalg.norm(made, layer.norm_type, -1, keepdims=True) + 1e-7))
+        else:
+            made = np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
+        return made.reshape(made[0].shape if len(made) == 1 else made[:, 0].shape) if _is_padded(made) else made
+    except Exception as error:
+        said = one_line(str(error), width=200)
+        raise InputError(f"{role} must be a table of numbers with rows of one length: {said}") from error

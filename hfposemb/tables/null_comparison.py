@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from .tabular import Facts
 
-Kind: TypeAlias = Literal["sign flips", "permutation", "random"]
-"""Kind of surrogates: curves with signs flipped (``SignFlips``), permuted rows, or noise of the same scale."""
+Kind: TypeAlias = Literal["local variogram", "permutation", "random"]
+"""Kind of null: tables as smooth in the same places (``Residuals``), permuted rows, or noise of the same scale."""
 
 Side: TypeAlias = Literal["greater", "less", "both"]
 """Which values are extreme: large ones, small ones, or either."""
@@ -57,6 +58,26 @@ class Null(Facts):
     def beyond(self) -> bool:
         """Whether the value is more extreme than chance allows, p ≤ .05."""
         return self.p <= LEVEL
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Correct p values of several tests, so that any of them is at most .05 by chance in 5 % of cases (Holm 1979).
+
+    Args:
+        values: The p values.
+
+    Returns:
+        The corrected ones, in the same order.
+
+    Examples:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    corrected, largest = [1.0] * len(values), 0.0
+    for before, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        largest = max(largest, min(1.0, (len(values) - before) * values[place]))
+        corrected[place] = largest
+    return corrected
 
 
 def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater") -> Null:

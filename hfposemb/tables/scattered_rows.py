@@ -18,8 +18,8 @@ GAP_BYTES = 2048
 LOCAL_GAP_BYTES = 2**18
 """The same of a file on this machine, as float32: to widen as many bytes takes about as long as to open the file."""
 
-MOST_RUNS = 256
-"""Most runs that are fetched; more rows are fetched with larger gaps between them."""
+MOST_RUNS, MOST_GAP_BYTES = 256, 2**20
+"""Most runs that are fetched; more rows are fetched with larger gaps between them, up to so many bytes."""
 
 STEP = 1024
 """Rows that are put in their places at once."""
@@ -74,5 +74,5 @@ def _breaks(rows: NDArray[np.integer[Any]], row_bytes: int, most: int | None) ->
         return np.flatnonzero((gaps > LOCAL_GAP_BYTES // row_bytes) | (np.diff(part) > 0)) + 1
     near = GAP_BYTES // row_bytes
     if np.count_nonzero(gaps > near) >= MOST_RUNS:
-        near = int(np.partition(gaps, -MOST_RUNS)[-MOST_RUNS])
+        near = max(near, min(int(np.partition(gaps, -MOST_RUNS)[-MOST_RUNS]), MOST_GAP_BYTES // row_bytes))
     return np.flatnonzero(gaps > near) + 1

@@ -398,11 +398,17 @@ def test_waves_are_told_from_noise() -> None:
     assert found.periods[[0, 2, 7]].tolist() == [96, 32, 12]
     assert found.strength.mean() == pytest.approx(1)
     drawn = [geometry.strength_by_period(hpe.extract(f"random:128x24?seed={seed}").position) for seed in range(60)]
-    assert sum(one.peak is not None or one.trend for one in drawn) <= 4
+    assert sum(one.strongest is not None for one in drawn) <= 4
     rng = np.random.default_rng(4)
     walks = [np.cumsum(rng.normal(size=(128, 24)), axis=0) for _ in range(40)]
     walked = [geometry.strength_by_period(hpe.from_arrays(position=walk).position) for walk in walks]
     assert all(one.trend and one.peak is None for one in walked), "a random walk has no wave of its own"
+    flips = np.outer((-1.0) ** np.arange(128), rng.normal(size=24)) + 0.3 * rng.normal(size=(128, 24))
+    assert geometry.strength_by_period(hpe.from_arrays(position=flips).position).peak == 2, "the fastest wave there is"
+    rough = geometry.strength_by_period(hpe.from_arrays(position=np.diff(rng.normal(size=(129, 24)), axis=0)).position)
+    assert (rough.peak, rough.trend) == (None, False), "a band of fast waves is neither one wave nor a trend"
+    assert rough.strongest is not None
+    assert rough.strongest < 4
     inside = [(one.low < one.strength) & (one.strength < one.high) for one in drawn]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
     for made in (np.ones((20, 4)), np.eye(5)):

@@ -50,9 +50,11 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
     import torch
     import transformers
 
-    import hfposemb as hpe
+    from hfposemb.checkpoints.access import Access
+    from hfposemb.models.extraction import from_disk
     from hfposemb.models.verification.verifying import compare
     from hfposemb.tables.rotary import Rotary
+    from hfposemb.tables.sources import LocalSource
     from tests.architectures.heads import checks_of, heads_of
     from tests.architectures.tiny import CannotBuildError, build
 
@@ -66,7 +68,7 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
     try:
         model = build(model_type)
         model.save_pretrained(folder)
-        found = hpe.extract(folder)
+        found = from_disk(LocalSource(folder), Access())
         took = min(_milliseconds(folder) for _ in range(3))
         # The folder's name is another one each time.
         checks = tuple(
@@ -98,11 +100,13 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
 
 def _milliseconds(folder: Path) -> float:
     """Return what it takes to say which tables and positions a checkpoint has, its header in memory or at hand."""
-    from hfposemb import extract
+    from hfposemb.checkpoints.access import Access
+    from hfposemb.models.extraction import from_disk
     from hfposemb.models.summary import describe
+    from hfposemb.tables.sources import LocalSource
 
     started = time.perf_counter()
-    describe(extract(folder))
+    describe(from_disk(LocalSource(folder), Access()))
     return 1000 * (time.perf_counter() - started)
 
 

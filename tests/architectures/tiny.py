@@ -39,6 +39,7 @@ SIZES: Mapping[str, int] = {
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim", "ffn_hidden_size", "shared_expert_intermediate_size"), 48),
     **dict.fromkeys(("vocab_size", "vocab_size_per_layer_input", "text_vocab_size", "src_vocab_size"), VOCABULARY),
     **dict.fromkeys(("tgt_vocab_size", "decoder_vocab_size", "entity_vocab_size"), VOCABULARY),
+    "unpadded_vocab_size": VOCABULARY,
     **dict.fromkeys(("max_position_embeddings", "n_positions", "max_source_positions", "max_target_positions"), LENGTH),
     **dict.fromkeys(("max_seq_len", "n_ctx", "max_2d_position_embeddings"), LENGTH),
     **dict.fromkeys(("num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"), 4),

@@ -1,6 +1,8 @@
 """Measure how often tests of independent and of related tables find p ≤ .05, and write ``docs/calibration.md``.
 
-``python -m tests.calibration`` takes hours on two cores; ``--pairs 40 --shape 64x64`` takes minutes and prints alone.
+``python -m tests.calibration`` takes many hours on two cores. It adds to what ``docs/calibration.jsonl`` has, twenty
+pairs at a time, and can be stopped; ``--pairs 120 --shape 64x64`` measures less, and ``--page`` nothing: it writes the
+page from what has been measured.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -20,25 +23,32 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "calibration.jsonl", DOCS / "calibration.md"
 PICTURE = DOCS / "pictures" / "calibration.png"
-SHAPES = ("64x64", "128x256", "64x16", "64x768", "256x256", "1024x768")
-"""Shapes of the tables of positions, rows × columns; the largest with a quarter of the pairs."""
+SHAPES = {(64, 64): 1.0, (128, 256): 1.0, (512, 384): 0.25, (1024, 768): 0.1}
+"""Rows and columns of the tables of positions, with the share of the pairs that are drawn."""
 
-OTHER_SHAPES = ("300x32", "1600x64")
-"""Shapes of the tables of tokens, and of single tables."""
+OTHER_SHAPE = 300, 32
+"""Rows and columns of the tables of tokens, and of single tables."""
+
+ENOUGH = 50
+"""Tested pairs of a family from which its rate is counted among the extremes."""
+
+AT_ONCE = 20
+"""Pairs that are measured before their result is written."""
 
 
 class Task(NamedTuple):
-    """One family at one shape, with a ``relation`` of the two tables of a pair."""
+    """Pairs ``first`` to ``last`` of one family at one shape, with a ``relation`` of the two tables of a pair."""
 
     family: str
     count: int
     width: int
-    pairs: int
     relation: str
+    first: int
+    last: int
 
 
 class Result(NamedTuple):
-    """The rate of one measure for one task."""
+    """The rate of one measure for one family, shape and relation."""
 
     family: str
     count: int
@@ -50,62 +60,70 @@ class Result(NamedTuple):
     pairs: int
 
 
-def tasks(shapes: Sequence[str], pairs: int) -> Iterator[Task]:
+def wanted(shapes: Iterable[tuple[int, int]], pairs: int) -> Iterator[Task]:
     """Yield what is to be measured, of positions the largest tables last."""
     from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS
-    from .rates import MANY_ROWS, SINGLE
+    from .rates import SINGLE
+    from .varying import VARYING
 
-    for shape in shapes:
-        count, width = map(int, shape.split("x"))
-        if shape in OTHER_SHAPES:
+    for count, width in shapes:
+        if (count, width) == OTHER_SHAPE:
             for family in (*TOKENS, *FREQUENCY, *SINGLE):
-                yield Task(family, count, width, 10 * pairs if family in SINGLE else pairs, INDEPENDENT)
+                yield Task(family, count, width, INDEPENDENT, 0, 10 * pairs if family in SINGLE else pairs)
                 if family in TOKENS:
-                    yield Task(family, count, width, max(20, pairs // 4), next(iter(RELATED)))
+                    yield Task(family, count, width, next(iter(RELATED)), 0, max(20, pairs // 4))
             continue
-        some = max(20, pairs // 4) if count > MANY_ROWS else pairs
-        for family in POSITIONS:
-            yield Task(family, count, width, some, INDEPENDENT)
-            for relation in RELATED:
-                yield Task(family, count, width, max(20, some // 4), relation)
+        some = max(10, round(pairs * SHAPES.get((count, width), 1.0)))
+        for relation in (INDEPENDENT, *RELATED):
+            for family in POSITIONS | VARYING:
+                yield Task(family, count, width, relation, 0, some if relation == INDEPENDENT else min(some, 20))
+
+
+def left(tasks: Iterable[Task], done: Iterable[Result]) -> Iterator[Task]:
+    """Yield what is left of tasks, a few pairs each."""
+    known = {(one.family, one.count, one.width, one.relation): one.pairs for one in done}
+    for task in tasks:
+        for first in range(known.get(task[:4], 0), task.last, AT_ONCE):
+            yield task._replace(first=first, last=min(first + AT_ONCE, task.last))
 
 
 def run(task: Task) -> list[Result]:
     """Measure one task."""
     from .rates import rates_of_family
 
-    found = rates_of_family(task.family, task.count, task.width, pairs=task.pairs, relation=task.relation)
-    head = task.family, task.count, task.width, task.relation
-    return [Result(*head, name, one.found, one.tested, one.pairs) for name, one in found.items()]
+    family, count, width, relation, first, last = task
+    found = rates_of_family(family, count, width, pairs=range(first, last), relation=relation)
+    return [Result(*task[:4], name, one.found, one.tested, one.pairs) for name, one in found.items()]
 
 
 def read(path: Path) -> list[Result]:
-    """Return the results of a file of lines."""
-    return [Result(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Return the results of a file of lines, those of the same tables added up."""
+    found: dict[tuple[object, ...], Result] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = Result(*json.loads(line))
+        before = found.get(one[:5], one._replace(found=0, tested=0, pairs=0))
+        sums = (now + then for now, then in zip(one[5:], before[5:], strict=True))
+        found[one[:5]] = Result(*one[:5], *sums)
+    return list(found.values())
 
 
 def page(results: Iterable[Result]) -> str:
     """Return the results as a page of Markdown."""
     from .families import INDEPENDENT, RELATED
-    from .rates import Rate
 
     results = list(results)
-    parts = [HEAD, *_extremes(results)]
+    parts = [HEAD, *_summary(results), PICTURED]
     for measure in dict.fromkeys(one.measure for one in results):
-        shapes = list(dict.fromkeys((one.count, one.width) for one in results if one.measure == measure))
+        shapes = sorted({(one.count, one.width) for one in results if one.measure == measure})
         for relation in (INDEPENDENT, *RELATED):
             own = {
-                (one.family, one.count, one.width): Rate(one.found, one.tested, one.pairs)
+                (one.family, one.count, one.width): _rate(one)
                 for one in results
                 if (one.measure, one.relation) == (measure, relation)
             }
             if not own:
                 continue
-            lines = [
-                f"\n## {measure}: {relation}\n",
-                "| family | " + " | ".join(f"{count} × {width}" for count, width in shapes) + " |",
-                "|---" * (len(shapes) + 1) + "|",
-            ]
+            lines = [f"\n## {measure}: {relation}\n", *_heads("family", *(_shape(shape) for shape in shapes))]
             for family in dict.fromkeys(name for name, _, _ in own):
                 cells = (own.get((family, *shape)) for shape in shapes)
                 lines.append(f"| {family} | " + " | ".join("" if one is None else _cell(one) for one in cells) + " |")
@@ -113,27 +131,47 @@ def page(results: Iterable[Result]) -> str:
     return "".join(parts)
 
 
-def _extremes(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line per measure: the families of most false positives and of least power."""
-    from .families import FREQUENCY, INDEPENDENT, RELATED
+def _summary(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a table of all families of positions by shape, the families that are not tested, and the shapes."""
+    from .families import INDEPENDENT, RELATED
+    from .rates import TESTED, Rate
 
-    noisy = next(iter(RELATED))
-    yield "\n"
-    for measure in dict.fromkeys(one.measure for one in results):
-        own = [one for one in results if one.measure == measure and one.tested and one.family not in FREQUENCY]
-        false = max(
-            (one for one in own if one.relation == INDEPENDENT), key=lambda one: one.found / one.tested, default=None
-        )
-        power = min((one for one in own if one.relation == noisy), key=lambda one: one.found / one.tested, default=None)
-        said = [
-            f"{title} {100 * one.found / one.tested:.1f} % ({one.family}, {one.count} × {one.width})"
-            for title, one in (("most false positives", false), ("least power", power))
-            if one is not None
-        ]
-        yield f"- {measure}: {'; '.join(said)}\n"
+    own = [one for one in results if one.measure == TESTED]
+    shapes = sorted({(one.count, one.width) for one in own})
+    every = f"the same in families of {ENOUGH} or more tested pairs"
+    yield "\n" + "\n".join(_heads("positions", "independent tables, p ≤ .05", every, *RELATED)) + "\n"
+    for shape in shapes:
+        some = {name: [one[5:] for one in own if one[1:4] == (*shape, name)] for name in (INDEPENDENT, *RELATED)}
+        cells = [_cell(Rate(*map(sum, zip(*some[name], strict=True)))) if some[name] else "" for name in some]
+        shares = [100 * found / tested for found, tested, _ in some[INDEPENDENT] if tested >= ENOUGH]
+        cells.insert(1, f"{min(shares):.1f} to {max(shares):.1f} %, {len(shares)} families" if shares else "")
+        yield f"| {_shape(shape)} | {' | '.join(cells)} |\n"
+    tested = Counter({one.family: 0 for one in own})
+    for one in own:
+        tested[one.family] += one.tested
+    if none := [family for family, number in tested.items() if not number]:
+        yield f"\nNo pair was tested of: {'; '.join(none)}.\n"
+    if missing := [_shape(shape) for shape in SHAPES if shape not in shapes]:
+        yield f"\nNot measured: {', '.join(missing)}.\n"
+
+
+def _heads(*names: str) -> tuple[str, str]:
+    return f"| {' | '.join(names)} |", "|---" * len(names) + "|"
+
+
+def _shape(shape: tuple[int, int]) -> str:
+    return f"{shape[0]:,} × {shape[1]:,}"
+
+
+def _rate(one: Result) -> Rate:
+    from .rates import Rate
+
+    return Rate(one.found, one.tested, one.pairs)
 
 
 def _cell(rate: Rate) -> str:
+    if not rate.tested:
+        return f"abstained ({rate.pairs} pairs)"
     low, high = rate.interval
     abstained = f", {rate.pairs - rate.tested} abstained" if rate.tested < rate.pairs else ""
     return f"{100 * rate.share:.1f} % ({100 * low:.1f} to {100 * high:.1f}, {rate.tested} pairs{abstained})"
@@ -143,65 +181,86 @@ HEAD = """# Calibration of every test
 
 How often a test finds p ≤ .05, with its 95 % confidence interval (Wilson 1927) and the number of pairs. Among
 independent tables this should be 5 %: more would report an agreement where there is none, less is cautious. Among
-related tables it is the power. Written by `python -m tests.calibration`; the families are those of
-`tests/calibration/families.py`.
+related tables it is the power. Written by `python -m tests.calibration` from `docs/calibration.jsonl`, to which it
+adds; the families are those of `tests/calibration/families.py`, as smooth everywhere but for a few rows at the ends,
+and of `tests/calibration/varying.py`, whose smoothness, length or trend varies along the way.
 
-- **Positions** (CKA and centred RSA): surrogates keep the smoothness of both tables
-  (`hfposemb.analysis.nulls.surrogates.SignFlips`), half of them drawn of either table, so that p does not depend on
-  their order; positions of outlying norm are left out. The test abstains from tables that amount to fewer than two
-  independent components. Other measures of positions have no p value. Centred RSA is cautious, and weaker than CKA
-  among smooth tables. Copies whose positions moved are found as long as the tables are smooth over the distance that
-  they moved; noise is not. **All of these families are as smooth everywhere.** Where amplitude, speed or a
-  trend changes along the way, as in OpenAI's GPT-2 (its squared steps vary 6-fold), the test is not calibrated: of
-  independent tables with a profile each of its own, 20 to 35 % have p ≤ .05, and nearly all that share one do.
+- **Positions**: CKA and centred RSA have one p value in common; other measures of positions have none. Rows are
+  scaled to unit length about their spatial median, and the squared distances at each lag are fitted by a polynomial
+  of the place (`hfposemb.analysis.nulls.local_variogram`). Only what these fits leave over is compared: by chance, it
+  is what tables of independent normal columns with the fit of either table leave over, and the larger of the two p
+  values counts. So what two tables share in smoothness, length and slow trend makes no p value small, and what they
+  share beyond it does. Positions of outlying norm are left out.
+- **It abstains** where these assumptions cannot be relied on: where a table is too smooth for its length, so that a
+  handful of rows or of residuals are independent (random walks, slow waves); where it varies in too few directions
+  (rank 8); where its smoothness, or its distance from the middle, changes more abruptly or more often than the fit
+  follows (blocks, own speeds, and noise whose positions were moved); or where it follows a formula, and nothing is
+  left over. About half of all pairs here are not tested; rates are shares of those that were. Of learned tables,
+  MiniLM's is tested, and OpenAI's GPT-2 is not: it amounts to fewer than three independent rows.
+- **How much this shows**: the larger the tables, the fewer pairs were drawn. Of twenty pairs without a finding, the
+  rate may still be 16 %; where hardly any pair was tested, nothing is known of the family, and its power is that of a
+  few pairs that are unlike the rest. Pairs of positions have 199 surrogates here, and at least 1,999 in a comparison.
+- **Several pairs**: all rates are of one test. A comparison of several tables corrects its p values for all pairs and
+  roles (Holm 1979); `tests/calibration/test_rates.py` compares six independent tables at a time.
+- “speed and amplitude of GPT-2” has both profiles of OpenAI's table, which is given as `HFPOSEMB_GPT2`.
 - **Tokens**: rows are permuted. A small p says that rows correspond, not why: tables that share nothing but the order
   of frequency are found too (“ordered by frequency”).
-- **One table of tokens**: its figures beside those of noise of the same scale, two-sided. The mean norm is fixed by the
-  scale, so its test is cautious.
+- **One table of tokens**: its figures beside those of noise of the same scale, two-sided. The mean norm is fixed by
+  the scale, so its test is cautious.
 - **A grid of patches**: patches are shuffled. A small p says that patches are in an order, not that training made it.
-- **`hfposemb reproduce`**: a claim that the rule confirms is measured on random walks too, and confirmed only if hardly
-  any agrees. Whatever the rule, a walk is confirmed in at most 4.2 % (20 walks) or 5 % (7 walks).
+- **`hfposemb reproduce`**: a claim that the rule confirms is measured on random walks too, and confirmed only if
+  hardly any agrees. Whatever the rule, a walk is confirmed in at most 4.2 % (20 walks) or 5 % (7 walks).
+"""
 
+PICTURED = """
 ![Rates by family, with confidence intervals](pictures/calibration.png)
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and, for the whole grid, write."""
+    """Measure, print and, for the results of the documentation, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=400)
-    parser.add_argument("--shape", action="append", help="rows × columns, e.g. 64x64; can be given several times")
+    parser.add_argument("--shape", action="append", type=_of, help="as 64x64; can be given several times")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS, help="file to which results are added as lines")
+    parser.add_argument("--page", action="store_true", help="write the page from what has been measured")
     given = parser.parse_args(arguments)
     done = read(given.out) if given.out.exists() else []
-    known = {(one.family, one.count, one.width, one.relation) for one in done}
-    left = [
-        one
-        for one in tasks(given.shape or (*OTHER_SHAPES, *SHAPES), given.pairs)
-        if (*one[:3], one.relation) not in known
-    ]
+    tasks = () if given.page else left(wanted(given.shape or (OTHER_SHAPE, *SHAPES), given.pairs), done)
     with ProcessPoolExecutor(given.workers) as pool, given.out.open("a", encoding="utf-8") as lines:
-        for results in pool.map(run, left):
+        for results in pool.map(run, tasks):
             for one in results:
-                lines.write(json.dumps(one, ensure_ascii=False) + "\n")
+                lines.write(_line(one))
                 print(*one, file=sys.stderr)
             lines.flush()
     if given.out == RESULTS:
-        write(read(RESULTS))
+        write(read(RESULTS), titles=not given.page)
 
 
-def write(results: Sequence[Result]) -> None:
-    """Write the page and its picture."""
+def write(results: Sequence[Result], *, titles: bool) -> None:
+    """Write the page and its picture, and the results, a line for each; ``titles`` measures its last section anew."""
     from PIL import Image
 
     from .picture import draw
     from .titles import section
 
-    PAGE.write_text(page(results) + "".join(section(256, 64, tables=200)), encoding="utf-8")
+    last = "\n## Titles"
+    kept = last + PAGE.read_text(encoding="utf-8").partition(last)[2]
+    PAGE.write_text(page(results) + ("".join(section(256, 64, tables=200)) if titles else kept), encoding="utf-8")
+    RESULTS.write_text("".join(map(_line, results)), encoding="utf-8")
     draw(results).write_image(PICTURE)
     with Image.open(PICTURE) as drawn:
         drawn.quantize(32).save(PICTURE, optimize=True)
+
+
+def _of(shape: str) -> tuple[int, int]:
+    count, width = map(int, shape.split("x"))
+    return count, width
+
+
+def _line(one: Result) -> str:
+    return json.dumps(one, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def draw(results: Sequence[Result]) -> Any:
         vertical_spacing=0.08,
         subplot_titles=[title for name in measures for title in (f"{name}: false positives", f"{name}: power")],
     )
-    shapes = list(dict.fromkeys((one.count, one.width) for one in shown))
+    shapes = sorted({(one.count, one.width) for one in shown})
     families = list(dict.fromkeys(one.family for one in shown))
     for row, measure in enumerate(measures, 1):
         for column, relation in enumerate(RELATIONS, 1):
@@ -54,9 +54,9 @@ def draw(results: Sequence[Result]) -> Any:
     figure.update_layout(
         template="plotly_white",
         width=1100,
-        height=120 + 640 * len(measures),
-        margin={"l": 190, "r": 20, "t": 70, "b": 40},
-        legend={"orientation": "h", "y": 1.05},
+        height=120 + 30 * len(families) * len(measures),
+        margin={"l": 260, "r": 20, "t": 70, "b": 40},
+        legend={"orientation": "h", "y": 1.03},
         font={"family": "sans-serif", "size": 12},
     )
     return figure

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 
 import numpy as np
 from scipy.stats import binomtest
@@ -19,11 +20,12 @@ from hfposemb.tables.encodings import Absolute, Grid
 from hfposemb.tables.null_comparison import LEVEL
 
 from .families import FREQUENCY, INDEPENDENT, POSITIONS, RELATED, TOKENS, Make, Rows
+from .varying import VARYING
 
-DRAWS, FEW_DRAWS = 39, 19
-"""Surrogates per pair, and those of more than ``MANY_ROWS`` rows; p ≤ .05 is exact for 19, 39, 59 …"""
+DRAWS, MANY_DRAWS = 39, 199
+"""Surrogates per pair of tables of tokens, and of positions; p ≤ .05 is exact for 19, 39, 59 …"""
 
-MANY_ROWS = 512
+TESTED = "positions: CKA and centred RSA"
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ def narrow(rows: Rows) -> Rows:
 
 
 def position_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
-    """Return the p value of each measure of two tables of positions that has one."""
+    """Return the p value of two tables of positions, which is the same for all measures that have one."""
     sides = (from_arrays(position=narrow(rows).astype(np.float32)) for rows in (left, right))
-    draws = FEW_DRAWS if len(left) > MANY_ROWS else DRAWS
-    return {name: null.p for name, null in align(*sides, "position", draws=draws, seed=seed).measures.items()}
+    measures = align(*sides, "position", draws=MANY_DRAWS, seed=seed).measures
+    return {TESTED: measures["CKA"].p} if measures else {}
 
 
 def token_p_values(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
@@ -98,44 +100,54 @@ def patch_p_values(patches: Rows, *, seed: int) -> Mapping[str, float]:
 
 
 def pairs_of(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
+    make: Make, count: int, width: int, *, seed: int = 0, relation: str = INDEPENDENT
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Draw pairs of tables of a family, independent ones or related ones of ``RELATED``."""
+    """Draw pairs of tables of a family without end, independent ones or related ones of ``RELATED``."""
     rng = np.random.default_rng((seed, count, width))
-    for _ in range(pairs):
+    while True:
         if relation == INDEPENDENT:
             yield make(count, width, rng), make(count, width, rng)
         else:
             yield RELATED[relation](make, count, width, rng)
 
 
-def rates_of(tests: Iterable[Mapping[str, float]], pairs: int) -> dict[str, Rate]:
-    """Return the rate of each measure from the p values of every test."""
-    found: dict[str, list[float]] = {}
-    for number in tests:
-        for name, p in number.items():
+def rates_of(
+    test: Callable[..., Mapping[str, float]], drawn: Iterable[Sequence[Rows]], pairs: range, *names: str
+) -> dict[str, Rate]:
+    """Return the rate of each measure, with ``names`` among them, over some of the pairs, or tables, drawn."""
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for number, rows in islice(enumerate(drawn), pairs.start, pairs.stop):
+        for name, p in test(*rows, seed=number).items():
             found.setdefault(name, []).append(p)
-    return {name: Rate(sum(p <= LEVEL for p in values), len(values), pairs) for name, values in found.items()}
+    return {name: Rate(sum(p <= LEVEL for p in values), len(values), len(pairs)) for name, values in found.items()}
 
 
 def rates(
-    make: Make, count: int, width: int, *, pairs: int, seed: int = 0, relation: str = INDEPENDENT
+    make: Make,
+    count: int,
+    width: int,
+    *,
+    pairs: int,
+    seed: int = 0,
+    relation: str = INDEPENDENT,
+    test: Callable[..., Mapping[str, float]] = position_p_values,
+) -> Rate:
+    """Return the rate of a test of two tables of positions over pairs of a family."""
+    drawn = pairs_of(make, count, width, seed=seed, relation=relation)
+    return rates_of(test, drawn, range(pairs), TESTED)[TESTED]
+
+
+def rates_of_family(
+    family: str, count: int, width: int, *, pairs: range, relation: str = INDEPENDENT
 ) -> dict[str, Rate]:
-    """Return the rate of each measure over pairs of tables of a family of positions."""
-    drawn = pairs_of(make, count, width, pairs=pairs, seed=seed, relation=relation)
-    return rates_of((position_p_values(*pair, seed=number) for number, pair in enumerate(drawn)), pairs)
-
-
-def rates_of_family(family: str, count: int, width: int, *, pairs: int, relation: str = INDEPENDENT) -> dict[str, Rate]:
-    """Return the rate of each measure that has a p value for a family, by its name."""
-    if family in POSITIONS:
-        return rates(POSITIONS[family], count, width, pairs=pairs, relation=relation)
+    """Return the rate of each measure that has a p value for some pairs of a family, by its name."""
     if family in SINGLE:
         rng = np.random.default_rng((0, count, width))
-        drawn = (POSITIONS["noise"](count, width, rng) for _ in range(pairs))
-        return rates_of((SINGLE[family](rows, seed=number) for number, rows in enumerate(drawn)), pairs)
-    tokens = pairs_of((TOKENS | FREQUENCY)[family], count, width, pairs=pairs, relation=relation)
-    return rates_of((token_p_values(*pair, seed=number) for number, pair in enumerate(tokens)), pairs)
+        return rates_of(SINGLE[family], ((POSITIONS["noise"](count, width, rng),) for _ in repeat(None)), pairs)
+    if (make := (POSITIONS | VARYING).get(family)) is not None:
+        drawn = pairs_of(make, count, width, relation=relation)
+        return rates_of(position_p_values, drawn, pairs, TESTED)
+    return rates_of(token_p_values, pairs_of((TOKENS | FREQUENCY)[family], count, width, relation=relation), pairs)
 
 
 SINGLE: Mapping[str, Callable[..., Mapping[str, float]]] = {

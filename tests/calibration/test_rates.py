@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from hfposemb import from_arrays
 from hfposemb.analysis.nulls.surrogates import SignFlips
+from hfposemb.comparison.alignment import align, cka
+from hfposemb.comparison.side_by_side import corrected, pair_draws
+from tests.conftest import FULL
 
 from .__main__ import Result, page
 from .families import INDEPENDENT, POSITIONS, RELATED, Rows
-from .rates import Rate, rates
+from .rates import TESTED, Rate, rates
+from .varying import VARYING
 
-FAMILIES = ("smooth, ℓ = n/8", "random walks")
+TESTABLE = ("smooth, ℓ = n/16", "growing amplitude", "speed of GPT-2")
+"""Families of which hardly a table is left untested."""
+
+SHARING = ("decaying speed", "outlying first row, parabola", "blocks of 16", "rough, then smooth")
+"""Families whose independent tables change in the same places, so that a test of smooth tables calls them alike."""
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*TESTABLE, *SHARING])
 def test_independent_tables_are_rarely_called_alike(family: str) -> None:
-    found = rates(POSITIONS[family], 64, 16, pairs=50)
-    assert set(found) == {"CKA", "RSA, centred"}
-    assert all(rate.share <= 0.14 for rate in found.values()), found
+    found = rates((POSITIONS | VARYING)[family], 64, 64, pairs=30)
+    assert found.found <= 0.14 * found.tested, found
+    assert found.tested >= 18 or family not in TESTABLE
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_rotated_copies_are_found(family: str) -> None:
-    found = rates(POSITIONS[family], 64, 64, pairs=15, relation=next(iter(RELATED)))
-    assert all(rate.share >= 0.6 for rate in found.values()), found
+@pytest.mark.parametrize("family", TESTABLE)
+@pytest.mark.parametrize("relation", RELATED)
+def test_related_tables_are_found(family: str, relation: str) -> None:
+    found = rates((POSITIONS | VARYING)[family], 64, 64, pairs=8, relation=relation)
+    assert found.share >= 0.8, found
+    assert found.tested >= 4
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_wrong_null_shows(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With random phases, which end where they begin, most independent tables would be called alike."""
+@pytest.mark.parametrize("family", SHARING)
+def test_the_bench_shows_a_test_that_takes_tables_for_evenly_smooth(family: str) -> None:
+    """Signs of components, as if smoothness were the same all along, which this project compared positions with."""
 
-    def phases(self: SignFlips, *, draws: int, seed: int) -> Iterator[Rows]:
-        waves = np.fft.rfft(self._mean + self._basis @ self._components, axis=0)
-        rng = np.random.default_rng(seed)
-        for _ in range(draws):
-            turned = waves * np.exp(2j * np.pi * rng.random(waves.shape))
-            turned[[0, -1]] = waves[[0, -1]]
-            yield np.fft.irfft(turned, len(self._basis), axis=0)
+    def flips(left: Rows, right: Rows, *, seed: int) -> Mapping[str, float]:
+        drawn = [cka(rows, right) for rows in SignFlips(left).draw(draws=19, seed=seed)]
+        return {TESTED: (1 + sum(np.array(drawn) >= cka(left, right))) / 20}
 
-    monkeypatch.setattr(SignFlips, "draw", phases)
-    assert rates(POSITIONS[family], 64, 64, pairs=20)["CKA"].share > 0.3
+    assert rates(VARYING[family], 64, 64, pairs=15, test=flips).share > 0.3
+
+
+def test_the_correction_holds_over_all_pairs() -> None:
+    """Six unrelated tables have 15 pairs: without a correction any is found alike in most comparisons."""
+    rng, alone, found = np.random.default_rng(0), 0, 0
+    roles, runs = (("position", "token"), 60) if FULL else (("position",), 8)
+    smooth, labels = POSITIONS["smooth, ℓ = 2"], [f"word{row}" for row in range(40)]
+    for seed in range(runs):
+        tables = [
+            from_arrays(position=smooth(64, 16, rng), token=rng.normal(size=(40, 16)), labels=labels) for _ in range(6)
+        ]
+        pairs = corrected(
+            [
+                align(*pair, role, draws=pair_draws(role, 40, 30), seed=seed)
+                for role in roles
+                for pair in combinations(tables, 2)
+            ]
+        )
+        tested = [pair for pair in pairs if "CKA" in pair.measures]
+        assert {pair.among for pair in tested} == {len(tested)}
+        alone += any(pair.measures["CKA"].beyond for pair in tested)
+        found += any((pair.p("CKA") or 1) <= 0.05 for pair in tested)
+    assert alone >= 0.3 * runs, alone
+    assert found <= max(1, 0.07 * runs), found
 
 
 def test_a_rate_has_an_interval() -> None:

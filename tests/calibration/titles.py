@@ -33,7 +33,7 @@ KINDS: Mapping[str, tuple[Callable[[Mapping[str, Facts]], str], Told]] = {
     "“distance alone”": (shape_title, lambda said: said.endswith("distance alone")),
     "“falls below zero”": (distance_title, lambda said: "falls below zero" in said),
     "“Strongest period”": (wave_title, lambda said: said.startswith("Strongest period")),
-    "an outlying norm": (norm_title, lambda said: "outlying norm in" in said or "largest norm" in said),
+    "an outlying norm": (norm_title, lambda said: "times the median norm" in said or "largest norm" in said),
 }
 """Kinds of titles: the function that writes it, and whether it says so."""
 

@@ -73,3 +73,16 @@ def test_maps_with_little_in_common_have_the_same_spread() -> None:
     found = align_maps(one, other, "position")
     assert found.disparity > 0.9
     assert np.allclose(*(np.linalg.norm(m - m.mean(0)) for m in (found.coordinates_left, found.coordinates_right)))
+
+
+def test_maps_of_unrelated_rows_are_told_beside_rows_in_random_order() -> None:
+    """A share of 100 % alone says nothing: maps of noise differ by as much."""
+    random = np.random.default_rng(4)
+    worse = 0
+    for _ in range(40):
+        one, other = (hpe.from_arrays(position=random.normal(size=(120, 16)), name=name) for name in "ab")
+        worse += "align no better than chance" in align_maps(one, other, "position").sentence("A", "B")
+    assert worse >= 36
+    said = align_maps(one, one, "position").sentence("A", "B")
+    assert said.startswith("After the best alignment, the maps of A and B differ by 0")
+    assert "rows in random order by 9" in said

@@ -351,6 +351,7 @@ def test_without_positions_attention_to_identical_words_is_even() -> None:
     measured = identical_word_logits(same, 7, length=8, draws=5)
     np.testing.assert_allclose(measured.mean, np.tile(measured.uniform, (4, 1)))
     np.testing.assert_allclose(measured.uniform, 1 / 8)
+    assert measured.p == 1
 
 
 def test_the_null_keeps_nothing_of_the_order() -> None:
@@ -360,6 +361,18 @@ def test_the_null_keeps_nothing_of_the_order() -> None:
     near = measured.distances == 0
     assert (measured.mean[0, near] > measured.high[0, near]).all()
     np.testing.assert_allclose(measured.uniform[near], np.mean(1 / np.arange(1, 33)))
+    assert measured.p == 1 / 51
+
+
+def test_positions_in_random_order_seldom_prefer_a_distance() -> None:
+    """Of 24 distances, one is nearly always beyond its own interval; the largest of them all is not."""
+    model, found = tiny("gpt2"), []
+    for seed in range(60):
+        torch.manual_seed(seed)
+        torch.nn.init.normal_(model.wpe.weight, std=2.0)
+        found.append(identical_word_logits(hpe.extract(model), 7, length=24, draws=39))
+    assert np.mean([(one.mean.mean(axis=0) > one.high_mean).any() for one in found]) > 0.3
+    assert np.mean([one.p <= 0.05 for one in found]) <= 0.1
 
 
 def test_bad_words(build: Build) -> None:

@@ -70,6 +70,10 @@ def test_type_is_extracted_as_the_model_has_it(model_type: str) -> None:
         "hubert": ("position: convolution",),
         "xlnet": ("position: relative-table",),
         "gemma3_text": ("full_attention: rotary", "sliding_attention: rotary"),
+        "qwen3_vl_vision": ("position: learned", "row: rotary", "column: rotary"),
+        "roformer": ("position: rotary",),
+        "clvp": ("position: rotary", "audio 2: rotary"),
+        "bark": ("text: learned", "audio: learned", "audio.fine_acoustics: learned"),
         "layoutlm": ("position: learned", "h: learned", "w: learned", "x: learned", "y: learned"),
     }.items(),
 )

@@ -265,7 +265,7 @@ def test_architectures_are_those_of_the_reference() -> None:
     assert set(ARCHITECTURES) <= set(gguf.MODEL_ARCH_NAMES.values())
     unknown = {one.model_type for one in ARCHITECTURES.values() if not is_known({"model_type": one.model_type})}
     assert unknown == {
-        *("deepseek", "exaone", "internlm2", "jina_bert_v2", "jina_bert_v3", "minicpm", "orion", "qwen", "refact"),
+        *("deepseek", "internlm2", "jina_bert_v2", "jina_bert_v3", "minicpm", "orion", "qwen", "refact"),
         "xverse",
     }, "model types that transformers does not have"
 
@@ -297,6 +297,8 @@ def test_per_layer_tables_are_not_the_token_table(tmp_path: Path) -> None:
     others = np.ones((ROWS, 2 * WIDTH), np.float32)
     found = hpe.extract(plain("gemma3n", per_layer_token_embd__weight=others).write(tmp_path / "a.gguf"))
     np.testing.assert_array_equal(found.token, TABLE)
+    np.testing.assert_array_equal(found.lookup("per_layer"), others)
+    assert found.looked_up([3, ROWS], "per_layer").rows.tolist() == [[3], [0]]
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

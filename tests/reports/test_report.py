@@ -204,7 +204,7 @@ def test_tables_tell_chance_by_sign_and_word(compared: tuple[list[Embeddings], C
     [(0.9, 0.01, "above"), (0.9, 0.9, "within"), (0.15, 0.5, "within"), (0.05, 1.0, "within"), (0.05, 0.02, "below")],
 )
 def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: float, where: str) -> None:
-    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "sign flips")
+    null = Null(observed, 0.15, 0.1, 0.2, p, 20, 0, "local variogram")
     assert standing(null) == where
     pair = Alignment("position", "a", "b", {"CKA": null}, 20, 20, 20, observed={"CKA": observed})
     assert f'class="dot {where}"' in pairs_tables(Comparison((), (), (pair,)))
@@ -212,7 +212,7 @@ def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: f
 
 def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embeddings], Comparison]) -> None:
     said = finding(compared[1], ("A", "B", "C"))
-    name = said.removeprefix("Biggest difference: ").partition(" (")[0]
+    name = said.removeprefix("Furthest apart among the numbers from −1 to 1: ").partition(" (")[0]
     values = [source.metrics[name].value for source in compared[1].sources]
     known = [value for value in values if value is not None]
     assert max(map(abs, known)) <= 1
@@ -284,13 +284,13 @@ def test_json_is_as_its_schema_says(compared: tuple[list[Embeddings], Comparison
 
 def test_the_command_writes_the_page_and_prints_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
-    assert main(["compare", "random:24x8", "sinusoidal:24x8", "--draws", "20", "--json", "--out", str(out)]) == 0
+    assert main(["compare", "random:24x32", "sinusoidal:24x32", "--draws", "20", "--json", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     assert violations(found, COMPARISON) == []
     assert f"wrote {out}" in captured.err
     page = out.read_text(encoding="utf-8")
-    assert hpe.extract("random:24x8").tables["token"].digest in page
+    assert hpe.extract("random:24x32").tables["token"].digest in page
     value = found["pairs"][0]["measures"]["CKA"]["observed"]
     assert f"{abs(value):.4f}"[1:] in page or f"{abs(value):.3f}"[1:] in page
 

@@ -15,7 +15,9 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.surveys import published_findings as module
+from hfposemb.surveys.claims import Models
 from hfposemb.surveys.published_findings import STUDIES
+from hfposemb.surveys.published_words import MONTHS, _by_last_digit, _circle
 from hfposemb.surveys.reproduction import Reproduction, reproduce, reproduce_all
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource
@@ -24,7 +26,7 @@ from tests.hub.gpt2 import add_gpt2
 
 Folder = Callable[[str, NDArray[np.floating]], str]
 
-READ_AT_THE_SOURCE = {"50.51", "92.23", "4", "12"}
+READ_AT_THE_SOURCE = {"50.51", "92.23", "4", "10", "12"}
 """Numbers of published claims, and the counts of components they are for."""
 
 
@@ -195,3 +197,37 @@ def test_all_studies_are_the_default(hub: FakeHub, monkeypatch: pytest.MonkeyPat
     assert [one.name for one in reproduce_all()] == list(STUDIES)
     with pytest.raises(hpe.HfposembError, match="has no model 'x'"):
         reproduce("gpt2-helix", models={"x": "./y"})
+
+
+def months(rows: np.ndarray) -> Models:
+    return {"words": hpe.from_arrays(token=rows, labels=MONTHS)}
+
+
+def test_a_circle_of_words_is_told_from_words_in_any_order() -> None:
+    """Of unrelated rows one in twenty agrees; on a circle with as much noise as signal nearly all do."""
+    rng = np.random.default_rng(2)
+    turn = 2 * np.pi * np.arange(12) / 12
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    found = {"noise": 0, "circle": 0}
+    for _ in range(60):
+        noise = rng.normal(size=(12, 32))
+        plane = np.linalg.qr(rng.normal(size=(32, 2)))[0].T
+        found["noise"] += _circle(months(noise), words=MONTHS).agrees
+        found["circle"] += _circle(months(4 * circle @ plane + noise), words=MONTHS).agrees
+    assert found["noise"] <= 8
+    assert found["circle"] >= 54
+
+
+def test_a_last_digit_is_told_from_size() -> None:
+    """Rows that change smoothly with the number have no part of their last digit."""
+    rng, places = np.random.default_rng(3), np.arange(100)
+    smooth = np.exp(-np.square((places[:, None] - places) / 30.0)) + 1e-8 * np.eye(100)
+    labels = [str(number) for number in places]
+    found = {"smooth": 0, "digits": 0}
+    for _ in range(40):
+        rows = np.linalg.cholesky(smooth) @ rng.normal(size=(100, 24)) + 0.3 * rng.normal(size=(100, 24))
+        digits = rows + 0.5 * rng.normal(size=(10, 24))[places % 10]
+        for kind, given in (("smooth", rows), ("digits", digits)):
+            found[kind] += _by_last_digit({"words": hpe.from_arrays(token=given, labels=labels)}).agrees
+    assert found["smooth"] <= 5
+    assert found["digits"] >= 36

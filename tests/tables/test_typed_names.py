@@ -22,7 +22,7 @@ from tests.support.checkpoints.layouts import MODEL
 PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
 READ = [
     (typed, name)
-    for line in PAGE.partition("| typed or pasted |")[2].splitlines()
+    for line in PAGE.partition("| typed or pasted |")[2].partition("\n\n")[0].splitlines()
     if (cells := re.findall(r"`([^`]+)`", line)) and line.startswith("|")
     for name in cells[-1:]
     for typed in cells[:-1]
@@ -105,5 +105,12 @@ def test_vectors_are_taken_as_people_hold_them() -> None:
     for wrong in (torch.empty(3, 4, device="meta"), torch.eye(3).to_sparse(), "words", object(), np.zeros((2, 2, 2))):
         with pytest.raises(hpe.HfposembError):
             hpe.from_arrays(token=wrong)  # type: ignore[arg-type]
+    for shape in ((1, 9, 4), (9, 1, 4)):
+        assert np.array_equal(hpe.from_arrays(position=rows.reshape(shape)).position.table.vectors, rows)
+    for labels in (3, {"a": 1}, "nine marks", range(9), [None] * 9):
+        with pytest.raises(hpe.HfposembError, match="labels must be"):
+            hpe.from_arrays(token=rows, labels=labels)  # type: ignore[arg-type]
     with pytest.raises(SourceError, match=r"call from_arrays\(token="):
         hpe.extract(made.weight)  # type: ignore[arg-type]
+    with pytest.raises(SourceError, match=r"call from_arrays\(token=state\['wte.weight'\]\)"):
+        hpe.extract({"head.bias": rows[0], "wte.weight": rows})  # type: ignore[arg-type]

@@ -15,7 +15,6 @@ from hfposemb.comparison.alignment import rows_of
 from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.figures.map_pairs import beside
-from hfposemb.numbers import percent
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import one_line
@@ -56,10 +55,13 @@ cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation 
 neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
 computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 90 % of the
 values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
-is not tested. For tokens, chance is the same rows in random order. Positions form smooth curves, and any two smooth
-curves are somewhat alike; their surrogates keep the smoothness of both tables and flip the signs of one table's
-components at random, as if a table were as smooth everywhere: for tables whose steps or norms change along the way, a
-small p may say only that they change alike. Positions of outlying norm are left out of the test.
+is not tested. p is corrected for all pairs and tables that were tested (Holm 1979), so that among unrelated tables any
+of them is at most .05 in 5 % of comparisons. For tokens, chance is the same rows in random order. Positions form smooth
+curves, and any two smooth curves are somewhat alike, as are two that slow down in the same place. So for each distance
+of positions, what is expected is fitted along the table, and only what this leaves over is compared; chance is what
+tables of independent columns with the same fit leave over. It is not compared with chance where a table is too smooth
+for its length, varies in too few directions, or changes its smoothness more abruptly than the fit follows. Positions of
+outlying norm are left out of the test.
 """
 
 
@@ -80,6 +82,10 @@ MAPS_HELP = """
 PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
 UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
 5,000 rows.
+
+The difference is the share of one map that the best rotation and scaling of the other leaves unexplained. Beside it
+stands what rows in random order leave. Two smooth curves align better than that without being related: whether the
+tables are, the chance levels above say.
 
 Point at a dot to see the same row in the other map.
 """
@@ -262,8 +268,9 @@ def pairs_html(found: Compared, chosen: str | None = None) -> str:
         return f"<h2>Similarity of two sources</h2>{said}"
     title = html.escape(pairs_title(found))
     tables = pair_tables(found, found.comparison, chosen)
+    key = "; ".join(filter(None, (html_tables.KEY, html_tables.correction(found.comparison))))
     code = folded_code(found.recipe(pairs=True), pairs_title(found))
-    return f"<h2>{title}</h2><p>{html.escape(html_tables.KEY)}</p>{tables}{_how(PAIRS_HELP)}{code}"
+    return f"<h2>{title}</h2><p>{html.escape(key)}</p>{tables}{_how(PAIRS_HELP)}{code}"
 
 
 def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> str:
@@ -291,17 +298,19 @@ def pairs_title(found: Compared) -> str:
     assert found.comparison is not None
     named, pairs = found.named, [pair for pair in found.comparison.pairs if "CKA" in pair.observed]
     tested = [pair for pair in pairs if "CKA" in pair.measures]
-    above = [pair for pair in tested if html_tables.standing(pair.measures["CKA"]) == "above"]
+    above = [pair for pair in tested if html_tables.standing(pair.measures["CKA"], pair.p("CKA")) == "above"]
     if not pairs:
         return "No two tables could be compared"
     most = max(above or pairs, key=lambda pair: pair.observed["CKA"])
     left, right = (named.get(name, name) for name in (most.left, most.right))
     tables, cka = f"{most.role}s of {left} and {right}", f"CKA {html_tables.figure(most.observed['CKA'])}"
     if not tested:
-        return f"The {tables} are the most similar, by {cka}, not compared with chance"
-    beside = f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
+        why = f": {most.untested}" if most.untested else ""
+        return f"The {tables} are the most similar, by {cka}, not compared with chance{why}"
+    beside = f" (p corrected for {most.among} comparisons)" if most.among > 1 else ""
+    beside += f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
     if not above:
-        none = "No two tables are" if not beside else f"None of {len(tested)} pairs of tables is"
+        none = "No two tables are" if len(tested) == len(pairs) else f"None of {len(tested)} pairs of tables is"
         return f"{none} more similar than expected by chance{beside}"
     if len(above) > 1:
         return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}{beside}"
@@ -422,10 +431,5 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             ("right", right, drawn.right, f"{rows_of(maps.role, (maps.parts[1], ''))}, {about}"),
         )
     )
-    share = percent(maps.disparity)
-    heading = (
-        f"After the best alignment, the maps of {left.name} and {right.name} differ by {share}"
-        if maps.method == "pca"
-        else f"In a joint layout, the maps of {left.name} and {right.name} differ by {share}"
-    )
+    heading = maps.sentence(left.name, right.name)
     return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)

@@ -223,10 +223,10 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
 def identical_title(found: attention_logits.Identical) -> str:
     """State where attention exceeds chance when all words are the same."""
     mean = found.mean.mean(axis=0)
+    if found.p > 0.05:
+        return "With one word repeated, no distance gets more attention than with positions in random order"
     beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
     place = int(beyond.argmax())
-    if not np.isfinite(beyond[place]):
-        return "With one word repeated, the first layer prefers no distance"
     distance, value = int(found.distances[place]), percent(float(mean[place]))
     way, far = "before" if distance < 0 else "after", "" if abs(distance) == 1 else f"{abs(distance)} "
     where = f"the word {far}{way}" if distance else "the word itself"

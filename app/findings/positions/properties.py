@@ -118,7 +118,8 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
 
 def _title(found: Requirements) -> str:
     said = [FAILS[item.name] for item in found.items if item.verdict == "not met"]
-    met = f"Meets {found.met} of {len(found.items)}"
+    others = len(found.items) - found.measured
+    met = f"Meets {found.met} of {found.measured}{' that apply' if others else ''}"
     return f"{met}: {', '.join(said)}" if said else met
 
 

@@ -42,6 +42,7 @@ QUESTION = "Why sine and cosine? Is a shift of the position a rotation?"
 MAPS: tuple[tuple[str, Map], ...] = (("Any linear map", "linear"), ("Rotation", "orthogonal"))
 STEPS = (1, 4, 16, 64)
 STEP = 4  # initial shift of the plane plot
+MOSTLY = 0.99  # a fit that explains less than this is told beside the closed form
 FAR = 16  # the shift stated in the title for positions beyond the fitted ones
 
 SHIFT_HELP = """
@@ -151,7 +152,8 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         series.append(Series("closed form", ones.astype(np.float32), at=distances.astype(np.float32)))
     random = split == "random"
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
-    title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance)
+    exact = [source.name for source in found if _encoding(source).kind == "sinusoidal"]
+    title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance, exact=exact)
     held = "A random quarter held out" if random else "The last quarter held out"
     foot = f"{held} · band: range of {SURROGATES} surrogates · values below 0 drawn as 0"
     return Panel(
@@ -164,15 +166,20 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
     )
 
 
-def curve_title(curves: Mapping[str, ShiftCurve], which: Map, split: Split, distance: int) -> str:
-    """State how well a map by some distance predicts each source."""
+def curve_title(
+    curves: Mapping[str, ShiftCurve], which: Map, split: Split, distance: int, *, exact: Sequence[str] = ()
+) -> str:
+    """State how well a fitted map by some distance predicts each source; ``exact`` have a closed form for it."""
     shares = []
     for name, curve in curves.items():
         at = np.flatnonzero(curve.distances == distance)
         if len(at):
             value = float(getattr(curve, which)[split][at[0]])
-            shares.append(f"{percent(value)} in {name}" if value > 0 else f"nothing in {name}")
-    one = {"linear": "a linear map", "orthogonal": "a rotation"}[which]
+            known = " (the closed form: all)" if name in exact and value < MOSTLY else ""
+            shares.append(
+                f"{percent(value)} in {name}{known}" if value > 0 else f"no more than the mean{known} in {name}"
+            )
+    one = {"linear": "a fitted linear map", "orthogonal": "a fitted rotation"}[which]
     where = "one position" if distance == 1 else f"{distance} positions"
     beyond = "" if split == "random" else ", beyond the fitted positions"
     return f"Of a shift by {where}{beyond}, {one} explains {listed(shares)}"

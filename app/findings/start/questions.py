@@ -14,7 +14,7 @@ from hfposemb.analysis.similarity.nearest_rows import neighbours
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number, percent
-from hfposemb.reports.position_findings import Facts
+from hfposemb.reports.position_findings import Facts, wave_title
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable
@@ -29,7 +29,6 @@ SENTENCE_FOLD = "sentence-input"
 """Name in the URL of the fold of Start with the visitor's own sentence."""
 
 PAIR = ("king", "queen")
-FEW = 10  # positions per wave below which a digit after the point is written
 MOST_MEASURED = 2**26
 """Numbers of the largest table whose words are compared before anybody asks."""
 
@@ -100,16 +99,10 @@ def questions(opened: Sequence[Opened], facts: Mapping[Opened, Facts], session: 
 
 
 def waves(facts: Mapping[Opened, Facts]) -> str:
-    """Describe how the columns of each table run over the positions: in waves of its helix, or its strongest period."""
-    named: dict[str, list[str]] = {}
-    for source, one in facts.items():
-        if one.waves is not None:
-            peak = one.waves.peak if one.winds is None else one.winds.period
-            period = "" if peak is None else number(peak, digits=1) if peak < FEW else f"{peak:,.0f}"
-            said = f"waves of {period} positions" if period else "slow trends" if one.waves.trend else "no wave"
-            named.setdefault(said, []).append(source.name)
-    text = ", ".join(f"{said} in {listed(names)}" for said, names in named.items())
-    return f"{text[:1].upper()}{text[1:]}." if text else "See the numbers of every position as a picture."
+    """Describe how the columns of each table run over the positions, in the words of the tab Positions."""
+    if all(one.waves is None for one in facts.values()):
+        return "See the numbers of every position as a picture."
+    return f"{wave_title({source.name: one for source, one in facts.items()})}."
 
 
 def distances(facts: Mapping[Opened, Facts]) -> str:

@@ -41,8 +41,8 @@ An untied model learns a table for each. Which of both it is, names and configur
 
 The figures compare a token’s two vectors, beside what the same figure is if the tokens of the head are permuted. CKA is
 the similarity of all inner products (Kornblith et al. 2019), Procrustes fit what the best rotation explains. The lists
-have the tokens whose vectors differ most and least after that rotation; a relative distance of 1.41 is that of
-unrelated vectors of equal length. Click a token.
+have the tokens whose vectors differ most and least after that rotation; a relative distance of 1 is that of
+unrelated vectors, 1.41 that of opposite ones. Click a token.
 """
 
 

@@ -264,7 +264,7 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
         return f"UMAP of {_owned(source)}, not finished yet"
     islands = [region_name(region) for region in regions if region.kind]
     if not islands:
-        return f"Map of {_owned(source)}: close dots tend to be similar"
+        return f"UMAP of {_owned(source)}"
     return f"{sentence_case(listed(islands))} form islands in {source.vocabulary}"
 
 

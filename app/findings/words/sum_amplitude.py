@@ -102,13 +102,12 @@ def finding_panel(view: View) -> Panel:
         words, found = view.chosen, view.sweeps[view.asked.whose]
         kept = float(found.kept[found.index(view.asked.amplitude)])
         whose = {"own": "positions", "sinusoid": "the sinusoid", "random": "random positions"}[view.asked.whose]
-        said = f"words keep {percent(kept)} of their neighbours"
-        title = f"Adding {whose} does not destroy the words: at {view.times}, {said}"
+        title = f"With {whose} added at {view.times}, words keep {percent(kept)} of their ten nearest neighbours"
+        if (random := view.sweeps.get("random")) is not None and random is not found:
+            chance = percent(float(random.kept[random.index(view.asked.amplitude)]))
+            title = f"{title}, with random vectors of the same norms {chance}"
         if view.asked.amplitude == 0:
             title = "Without positions, words keep all their neighbours, and have no position"
-        elif kept < HALF:
-            lost = f"which keep {percent(kept)} of their neighbours"
-            title = f"At {view.times}, adding {whose} obscures the words, {lost}"
         longer, shorter = ("words", "positions") if words.ratio >= 1 else ("positions", "words")
         length = number(max(words.ratio, 1 / words.ratio), digits=1)
         return replace(

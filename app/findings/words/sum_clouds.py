@@ -44,12 +44,11 @@ def cloud_panel(view: View) -> Panel:
         shares = view.of_cloud("variance", lambda cloud: cloud.variance())
         at = shares.index(amplitude)
         word, place = float(shares.words[at]), float(shares.positions[at])
-        gather = "word" if word >= place else "position"
         first, second = (percent(share) for share in found.explained)
         return replace(
             empty,
-            title=f"At {view.times}, inputs cluster by {gather}: words explain {percent(word)} of the "
-            f"variance, positions {percent(place)}",
+            title=f"At {view.times}, words explain {percent(word)} of the variance of the inputs, positions "
+            f"{percent(place)}",
             drawings=(
                 Drawing(token_figures.club(found, called, height=340), "Coloured by word"),
                 Drawing(token_figures.club(found, called, by="position", height=340), "Coloured by position"),
@@ -84,7 +83,7 @@ def variance_panel(view: View) -> Panel:
         found = view.of_cloud("variance", lambda cloud: cloud.variance())
         at = found.amplitudes
         turn = np.flatnonzero(found.positions > found.words)
-        title = "Words explain most of the variance at every amplitude"
+        title = "Words explain more of the variance than positions at every amplitude"
         if len(turn):
             title = f"From {at[turn[0]]:g}×, positions explain more of the variance than words"
         chance = np.full(len(at), found.chance[0])

@@ -1,9 +1,8 @@
-"""Surrogates of a table, for comparing a figure of two tables with its null distribution.
+"""Surrogates of a table, for comparing a figure of it with its null distribution.
 
-Two smooth curves are alike because both are smooth, whatever they encode. The surrogates of a position table therefore
-keep everything that smoothness fixes: the table is written in components that are uncorrelated for any process whose
-increments are stationary, and each component gets a random sign (``SignFlips``). The null of a token table is a
-permutation of its rows.
+The surrogates of a position table keep what smoothness fixes: the table is written in components that are uncorrelated
+for any process whose increments are stationary, and each component gets a random sign (``SignFlips``). Two tables are
+compared by ``local_variogram``, and tokens with their rows permuted.
 """
 
 from __future__ import annotations
@@ -79,33 +78,20 @@ class SignFlips:
 
     The expected squared distance of two rows as a function of their distance, the variogram (Matheron 1963), defines a
     kernel whose eigenvectors are curves with uncorrelated coefficients, both for stationary processes and for random
-    walks. If two tables are independent, changing the sign of such a coefficient changes nothing in distribution, while
-    the energy of every curve, and with it the smoothness, is kept. The variogram is pooled over both tables of a pair.
-    Rows of outlying norm belong to no smooth curve and must be left out before.
+    walks. Changing the sign of such a coefficient changes nothing in distribution, while the energy of every curve, and
+    with it the smoothness, is kept, as far as it is the same all along the table.
 
     Args:
         rows: Rows [n, d] of the table to draw surrogates of.
-        other: Corresponding rows [n, p] of the other table of the pair.
-        places: Position of each row [n], in increasing order; by default 0 … n − 1.
-        basis: The curves of the pair [n, n], if they are known already: those of (``other``, ``rows``) are the same.
-
-    Attributes:
-        basis: The curves [n, n], one per column.
-        effective: Effective number of components, (Σe)² / Σe² over their energies e; that of the smoother table.
 
     Raises:
-        InputError: If all rows of a table are equal.
+        InputError: If all rows are equal.
     """
 
-    def __init__(
-        self, rows: Rows, other: Rows, *, places: NDArray[np.int64] | None = None, basis: Rows | None = None
-    ) -> None:
-        if basis is None:
-            basis = uncorrelated_curves((rows, other), np.arange(len(rows)) if places is None else places)
-        self.basis, self._mean = basis, rows.mean(axis=0)
-        components = basis.T @ (rows - self._mean)
-        self._basis, self._components = basis.astype(np.float32), components.astype(np.float32)
-        self.effective = min(_participation(components), _participation(basis.T @ (other - other.mean(axis=0))))
+    def __init__(self, rows: Rows) -> None:
+        basis, self._mean = uncorrelated_curves(rows), rows.mean(axis=0)
+        self._basis = basis.astype(np.float32)
+        self._components = (basis.T @ (rows - self._mean)).astype(np.float32)
 
     def draw(self, *, draws: int = DRAWS, seed: int | Sequence[int] = 0) -> Iterator[Rows]:
         """Yield ``draws`` surrogates [n, d], reproducible for a seed."""
@@ -115,21 +101,21 @@ class SignFlips:
             yield self._mean + self._basis @ (signs[:, None] * self._components)
 
 
-def uncorrelated_curves(tables: Sequence[Rows], places: NDArray[np.int64]) -> Rows:
+def uncorrelated_curves(*tables: Rows) -> Rows:
     """Return an orthonormal basis of curves [n, n] whose coefficients are uncorrelated if increments are stationary.
 
-    The eigenvectors of −HΓH, with H the centring matrix and Γ the variogram of each pair of places, pooled over the
+    The eigenvectors of −HΓH, with H the centring matrix and Γ the variogram of each pair of rows, pooled over the
     tables scaled to the same variance.
 
     Args:
         tables: Tables [n, d], of any width each.
-        places: Position of each row [n], in increasing order.
 
     Raises:
         InputError: If all rows of a table are equal.
     """
     from scipy.linalg import eigh
 
+    places = np.arange(len(tables[0]))
     lags = np.abs(places[:, None] - places)
     counts = np.bincount(lags.ravel())
     variogram = np.zeros(len(counts))
@@ -140,17 +126,11 @@ def uncorrelated_curves(tables: Sequence[Rows], places: NDArray[np.int64]) -> Ro
             raise InputError("all rows of a table are equal, so it has no surrogates")
         apart = (squares[:, None] + squares - 2 * (centred @ centred.T)) / total
         variogram += np.bincount(lags.ravel(), apart.ravel())
-    variogram /= np.maximum(counts, 1)
+    variogram /= counts
     kernel = -variogram[lags]
     kernel -= kernel.mean(axis=0)
     kernel -= kernel.mean(axis=1)[:, None]
     return np.asarray(eigh(kernel, driver="evd", overwrite_a=True, check_finite=False)[1])
-
-
-def _participation(components: Rows) -> float:
-    """Return the effective number of components, (Σe)² / Σe²."""
-    energy = np.einsum("ij,ij->i", components, components)
-    return float(energy.sum() ** 2 / np.square(energy).sum())
 
 
 def over_surrogates(

@@ -89,9 +89,14 @@ class Requirements(Tabular):
         """The number of requirements met."""
         return sum(item.verdict == "met" for item in self.items)
 
+    @property
+    def measured(self) -> int:
+        """The number of requirements that apply and could be measured."""
+        return sum(item.verdict != "not measured" for item in self.items)
+
     def __str__(self) -> str:
         """List every requirement with its verdict and sentence."""
-        lines = [f"{self.source}: {self.met} of {len(self.items)} requirements met"]
+        lines = [f"{self.source}: {self.met} of {self.measured} requirements met"]
         lines += [f"  {item.name:<23}{item.verdict:<14}{item.sentence}" for item in self.items]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
@@ -274,7 +279,7 @@ def side_by_side(found: Sequence[Requirements]) -> str:
             for item in (one.items[place] for one in found)
         ]
         lines.append(f"{name:<21}" + "".join(f"{cell:>{width}}" for cell in cells))
-    lines.append(f"{'met':<21}" + "".join(f"{f'{one.met} of {len(CHECKS)}':>{width}}" for one in found))
+    lines.append(f"{'met':<21}" + "".join(f"{f'{one.met} of {one.measured}':>{width}}" for one in found))
     return "\n".join(lines)
 
 

@@ -117,8 +117,7 @@ def shift_null(
 
     table = _inner(value, leave_out)
     drawn = []
-    given = finite_rows(table)
-    for rows in SignFlips(given, given).draw(draws=draws, seed=seed):
+    for rows in SignFlips(finite_rows(table)).draw(draws=draws, seed=seed):
         u, s, _ = randomized_svd(rows - rows.mean(axis=0), min(components, *rows.shape), n_iter=2, random_state=seed)
         real = s > s[0] * 1e-6
         drawn.append(_curve(u[:, real] * s[real], distances, (leave_out, seed), table.name))

@@ -250,6 +250,7 @@ def _opened(source: HubSource, access: Access, *, index_first: bool) -> HubCheck
         located = _located(Locator(files, tensors), source.path, deadline)
         config.result()
     cache.put(branch, files.commit.encode())
+    tensors.expect(located.shards)
     return HubCheckpoint(source, files, tensors, located, notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -28,6 +28,9 @@ _T = TypeVar("_T")
 FIRST_BYTES = 100_000
 """Size of the first request for a file, which nearly always covers the whole header."""
 
+_BYTES_A_FILE, _BYTES_A_TENSOR = 1024, 160
+"""Bytes of a header beside the names of its tensors, at most."""
+
 
 ROWS_BYTES = 2**20
 """Smaller ranges of rows are fetched alone if the table is larger; otherwise the whole table is fetched and cached."""
@@ -46,7 +49,11 @@ class RepositoryTensors:
     """Headers and rows of the safetensors files of one repository, each file in one version."""
 
     files: RepositoryFiles
+    likely: dict[str, int] = field(default_factory=dict, repr=False)
+    """Bytes that the header of a file takes at most, judged by the tensors that an index lists in it."""
+
     _headers: dict[str, _File] = field(default_factory=dict, repr=False)
+    _reading: dict[str, Lock] = field(default_factory=dict, repr=False)
     _local: dict[str, Checkpoint] = field(default_factory=dict, repr=False)
     _fetching: Lock = field(default_factory=Lock, repr=False)
     _versions: Lock = field(default_factory=Lock, repr=False)
@@ -56,8 +63,16 @@ class RepositoryTensors:
     def header(self, file: str, deadline: Deadline | None = None) -> Header:
         """Return a file's header, read on the first call."""
         if file not in self._headers:
-            self._headers[file] = self._open_file(file, deadline or self.files.wire.deadline())
+            with self._reading.setdefault(file, Lock()):  # of several threads, one asks
+                if file not in self._headers:
+                    self._headers[file] = self._open_file(file, deadline or self.files.wire.deadline())
         return self._headers[file].header
+
+    def expect(self, shards: Mapping[str, str]) -> None:
+        """Learn from an index, which maps tensors to files, how long the headers of files with several are."""
+        several = len(set(shards.values())) > 1
+        for name, file in shards.items() if several else ():
+            self.likely[file] = self.likely.get(file, _BYTES_A_FILE) + _BYTES_A_TENSOR + len(name.encode())
 
     def at_hand(self, file: str) -> bool:
         """Return whether a file's header was read or is cached, so that reading it needs no request."""
@@ -105,7 +120,8 @@ class RepositoryTensors:
         """Fetch and cache a file's header in one ranged read, or two if it is long."""
         files, limits = self.files, self.files.access.limits
         start = bytearray()
-        version = files.wire.read(file, range(FIRST_BYTES), start.extend, deadline=deadline)
+        first = range(min(self.likely.get(file, FIRST_BYTES), FIRST_BYTES))
+        version = files.wire.read(file, first, start.extend, deadline=deadline)
         length = header_length(bytes(start[:8]), file_bytes=version.size, name=file, limits=limits)
         if len(start) < 8 + length:
             rest = range(len(start), 8 + length)

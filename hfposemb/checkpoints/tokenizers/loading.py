@@ -40,7 +40,7 @@ def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
 
 def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces] | None:
     """Build the function of ``load_tokenizer`` for a vocabulary that was read from ``folder``."""
-    with _rust(vocabulary.file):
+    with rust(vocabulary.file):
         build = _BUILDERS.get(vocabulary.file)
         tokenizer = None if build is None else build(folder, vocabulary)
         if tokenizer is None:
@@ -49,7 +49,7 @@ def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces
         tokenizer.no_padding()
 
     def cut(text: str) -> Pieces:
-        with _rust(vocabulary.file):
+        with rust(vocabulary.file):
             encoding = tokenizer.encode(SURROGATES.sub("\ufffd", text))
         pieces = zip(encoding.ids, encoding.tokens, strict=True)
         return Pieces(tuple(vocabulary.text(row, piece) for row, piece in pieces), tuple(encoding.ids))
@@ -58,7 +58,7 @@ def tokenizer_of(folder: Path, vocabulary: Vocabulary) -> Callable[[str], Pieces
 
 
 @contextmanager
-def _rust(what: str) -> Iterator[None]:
+def rust(what: str) -> Iterator[None]:
     """Convert exceptions of the Rust tokenizer to ``SourceError``, including panics."""
     try:
         yield
@@ -100,7 +100,8 @@ def _class_in(folder: Path, allowed: frozenset[str]) -> bool:
     return stated is None or (isinstance(stated, str) and stated.removesuffix("Fast") in allowed)
 
 
-def _ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
+def ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
+    """Return the tokenizer of a tokenizer.json that was read."""
     from tokenizers import Tokenizer
 
     # Use the text that was checked; from_file would read the file again.
@@ -170,7 +171,7 @@ def _add_special(tokenizer: Tokenizer, vocabulary: Vocabulary, ids: Mapping[str,
 
 
 _BUILDERS: Mapping[str, Callable[[Path, Vocabulary], Tokenizer | None]] = {
-    "tokenizer.json": _ready_made,
+    "tokenizer.json": ready_made,
     "vocab.txt": _wordpiece,
     "vocab.json": _byte_level_bpe,
 }

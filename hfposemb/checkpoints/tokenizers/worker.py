@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -28,6 +29,9 @@ LOAD_SECONDS, CUT_SECONDS = 1.0, 0.8
 
 SECONDS_A_ROW, SECONDS_A_CHARACTER = 8e-6, 2e-5
 """CPU seconds that each row of the vocabulary adds to the former, and each character of the text to the latter."""
+
+SECONDS_A_SPELLING = 8e-5
+"""CPU seconds to join a token with others by its spelling."""
 
 MEMORY, MEMORY_A_ROW = 110 * 2**20, 2_500
 """Bytes that the child may allocate after its start, and those that each row of the vocabulary adds (Gemma: 500 MB)."""
@@ -67,15 +71,27 @@ class Cutter:
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be a str; got {type(text).__name__}")
-        seconds = CUT_SECONDS + SECONDS_A_CHARACTER * len(text)
+        found = self._answered({"text": text}, CUT_SECONDS + SECONDS_A_CHARACTER * len(text))
+        return Pieces(tuple(found["texts"]), tuple(found["ids"]))
+
+    def joined(self) -> tuple[int, ...]:
+        """Return a number for each token id, the same for tokens of one spelling; see ``spellings``.
+
+        Raises:
+            SourceError: As for a text, and if there is no tokenizer.json.
+            InputError: If the folder has no tokenizer.
+        """
+        seconds = LOAD_SECONDS + (SECONDS_A_ROW + SECONDS_A_SPELLING) * MOST_ROWS
+        return tuple(self._answered({"joined": str(self._folder)}, seconds)["ids"])
+
+    def _answered(self, question: dict[str, str], seconds: float) -> dict[str, Any]:
         with self._lock:
             child = self._child
-            answer = child.ask({"text": text}, seconds=seconds) if child is not None and child.alive() else None
+            answer = child.ask(question, seconds=seconds) if child is not None and child.alive() else None
             if child is None or (answer is None and child.idled()):
                 child = self._loaded()
-                answer = child.ask({"text": text}, seconds=seconds)
-            found = self._checked(child, answer)
-        return Pieces(tuple(found["texts"]), tuple(found["ids"]))
+                answer = child.ask(question, seconds=seconds)
+            return self._checked(child, answer)
 
     def _loaded(self) -> _Child:
         self._end()
@@ -202,7 +218,7 @@ def _serve() -> None:
     folder = Path(json.loads(sys.stdin.buffer.readline())["folder"])
     taken = _limit_memory(MEMORY)
     _allow(LOAD_SECONDS)
-    cut = None
+    cut, rows = None, 0
     try:
         if (vocabulary := read_vocabulary(folder)) is not None:
             rows = min(len(vocabulary.pieces), MOST_ROWS)
@@ -217,10 +233,9 @@ def _serve() -> None:
         answer = {"error": f"the tokenizer ran out of memory; {_ADVICE}"}
     _send(answers, answer)
     while cut is not None and (line := sys.stdin.buffer.readline()):
-        text = json.loads(line)["text"]
-        _allow(CUT_SECONDS + SECONDS_A_CHARACTER * len(text))
+        asked = json.loads(line)
         try:
-            pieces = cut(text)
+            pieces = _joined(folder, rows) if "joined" in asked else _cut(cut, asked["text"])
         except SourceError as error:
             answer = {"error": str(error)}
         except MemoryError:
@@ -229,8 +244,22 @@ def _serve() -> None:
             answer = {"texts": pieces.texts, "ids": pieces.ids}
             if len(pieces.ids) > _MOST_PIECES or sum(map(len, pieces.texts)) > _MOST_CHARACTERS:
                 size = f"{len(pieces.ids):,} pieces of {sum(map(len, pieces.texts)):,} characters"
-                answer = {"error": f"the tokenizer returned {size} for a text of {len(text):,}; {_ADVICE}"}
+                answer = {
+                    "error": f"the tokenizer returned {size} for a text of {len(asked.get('text', '')):,}; {_ADVICE}"
+                }
         _send(answers, answer)
+
+
+def _cut(cut: Callable[[str], Pieces], text: str) -> Pieces:
+    _allow(CUT_SECONDS + SECONDS_A_CHARACTER * len(text))
+    return cut(text)
+
+
+def _joined(folder: Path, rows: int) -> Pieces:
+    from .spellings import joined_spellings
+
+    _allow(LOAD_SECONDS + (SECONDS_A_ROW + SECONDS_A_SPELLING) * rows)
+    return Pieces((), tuple(joined_spellings(folder)))
 
 
 def _send(answers: IO[str], answer: dict[str, Any]) -> None:

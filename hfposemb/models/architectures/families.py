@@ -154,6 +154,8 @@ class Family:
     """Row of the closed form for position 0; padding id + 1 if ``counts_padding``."""
     waves_scaled: bool = False
     """Whether the closed form is divided by √width."""
+    cosines_first: bool = False
+    """Whether the closed form begins with the cosines."""
     inputs: InputRule | None = None
     alibi_kept: bool = True
     """Choice of ALiBi slopes if the number of heads is not a power of two; see ``encodings.alibi_slopes``."""
@@ -225,7 +227,7 @@ FAMILIES: tuple[Family, ...] = (
         ),
         inputs=_SCALED,
     ),
-    Family(("inkling_text", "inkling2_text"), inputs=InputRule(("embed_norm",), rms=True)),
+    Family(("inkling_text", "inkling2_text", "inkling2_loop_text"), inputs=InputRule(("embed_norm",), rms=True)),
     Family(("nanochat", "muse_glimmer_text", "muse_spark_text"), inputs=_ROOT),
     Family(("marian",), waves="concatenated"),
     Family(("pegasus_x",), waves="tensor2tensor"),
@@ -243,6 +245,7 @@ FAMILIES: tuple[Family, ...] = (
         padding=1,
     ),
     Family(("xglm",), waves="tensor2tensor", first=2),
+    Family(("musicgen_decoder", "musicgen_melody_decoder"), waves="tensor2tensor", cosines_first=True),
     Family(("ctrl",), waves="concatenated", inputs=_SCALED),
     Family(("gptj", "codegen", "roformer", "clvp_encoder"), "rotary"),
     Family(

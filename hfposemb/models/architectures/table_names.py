@@ -62,7 +62,7 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 
 
 NO_TOKENS = re.compile(
-    r"codebook|quantizer|(^|[._])vq|codec|per_layer|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
+    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
     r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
 """Patterns in the names of tables whose rows are not tokens."""

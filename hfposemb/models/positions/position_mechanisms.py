@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
-_READS_BOTH = ("moonshine_streaming", "sam3_vit_model")
-"""Model types with rotary positions that read a stored table too."""
+_READS_BOTH = frozenset(("moonshine_streaming", "sam3_vit_model", "clvp", "roformer"))
+"""Model types with rotary positions that read a stored table too; RoFormer's holds the angles."""
 
 _APART = frozenset(("vision", "audio", "video"))
 """Towers whose positions are never those of the text."""
@@ -77,14 +77,16 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
     if not served & own or opened.part("text").get("rope_parameters"):
         found = [*_by_configuration(opened, main), *found]
+    if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
+        found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
     return [*found, *_of_towers(opened, absolute)]
 
 
 def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     """Return the position tables that a model reads, with a note about those of the text that it never does.
 
-    A verified model type whose positions need no table reads none, whatever the file holds; of other types, and of live
-    models, a table that is there may be read.
+    A verified model type of text whose positions need no table reads none, whatever the file holds; of other types, of
+    images, and of live models, a table that is there may be read.
 
     Args:
         opened: The opened source.
@@ -92,7 +94,8 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
         found: Possible position tables.
     """
     config = opened.part("text")
-    known = is_known(opened.config) and is_known(config) and config.get("model_type") not in _READS_BOTH
+    types = {str(one.get("model_type")) for one in (opened.config, config)}
+    known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
     kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
     asked = not opened.named.keys().isdisjoint(PLACES)
     if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
@@ -102,6 +105,11 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
     said = f"is stored, but no {config.get('model_type')} model of this config.json reads it"
     opened.notes.extend(f"{one.tensor} {said}" for one in unread)
     return tuple(one for one in found if one not in unread)
+
+
+def _of_patches(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is that of a tower for images."""
+    return "vocab_size" not in config and "patch_size" in config
 
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
@@ -127,7 +135,7 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     from .rope import rotary_encodings
     from .rotary_parts import of_part, tower_encodings
 
-    if "vocab_size" not in config and "patch_size" in config:
+    if _of_patches(config):
         axial = [one for one in of_part("", config) if len(one.axes) > 1]
         if axial and (made := tower_encodings(axial[0], config)):
             return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
@@ -240,7 +248,7 @@ def _towers_with_waves(opened: Opened, main: str) -> list[str]:
 
 def _waves(opened: Opened, tower: str) -> PositionEncoding:
     """Return sinusoids that a model computes and does not store, up to the longest input in its configuration."""
-    family = opened.family()
+    family = opened.family(tower or "text")
     width = opened.stated(_WIDTHS, tower or "text")
     sides = f"max_{'source' if tower == 'encoder' else 'target'}_positions"
     length = opened.stated((*_LENGTHS, sides), tower or "text")
@@ -249,18 +257,23 @@ def _waves(opened: Opened, tower: str) -> PositionEncoding:
     length, form = length or _DRAWN, cast("Layout", family.waves)
     first = row_offset(family, opened.part(tower or "text"), length + 2) if family.counts_padding else family.first
     name, scale = f"{opened.name} positions", 1 / math.sqrt(width) if family.waves_scaled else 1.0
-    notes = (f"computed: sinusoids in the layout {form}, position 0 at the angles of {first}",)
+    order = ", cosines first" if family.cosines_first else ""
+    notes = (f"computed: sinusoids in the layout {form}{order}, position 0 at the angles of {first}",)
     provenance = Provenance(opened.name, commit=opened.commit, nbytes=4 * length * width, notes=notes)
 
-    read = partial(_sines, width, form, first, scale)
+    read = partial(_sines, width, form, first, scale, family.cosines_first)
     table = EmbeddingTable(name, (length, width), np.dtype(np.float32), provenance, read)
     return Absolute(table, "sinusoidal", first)
 
 
-def _sines(width: int, layout: Layout, offset: int, scale: float, start: int, stop: int) -> NDArray[np.float32]:
+def _sines(
+    width: int, layout: Layout, offset: int, scale: float, cosines_first: bool, start: int, stop: int
+) -> NDArray[np.float32]:
     from ...tables.closed_forms import sine_rows
 
-    return (sine_rows(start, stop, width, layout=layout, offset=offset) * scale).astype(np.float32)
+    rows = sine_rows(start, stop, width, layout=layout, offset=offset) * scale
+    half = width // 2
+    return (np.roll(rows[:, : 2 * half], half, axis=1) if cosines_first else rows).astype(np.float32)
 
 
 @lru_cache(maxsize=16)

@@ -39,20 +39,22 @@ from hfposemb.app.tabs import compare
 
 import hfposemb as hpe
 from hfposemb import app
+from hfposemb.comparison.results import p_values
 from hfposemb.errors import HfposembError, MissingTableError
 from hfposemb.numbers import percent
+from hfposemb.reports.html_tables import p_value
 from tests.support.app.models import checkpoint
 
 EVIL = '<script>alert("x")</script>'
 WORDS = (EVIL, *(f"{first}{second}" for first in "bcdfg" for second in "aeiouy"))
-BUILT_IN = ("random:40x8", "sinusoidal:32x8")
+BUILT_IN = ("random:40x32", "sinusoidal:32x32")
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A BERT and a GPT-2 that share 31 words, one of them hostile."""
     folder, rng = tmp_path_factory.mktemp("pair"), np.random.default_rng(2)
-    vectors = rng.normal(size=(len(WORDS), 8)).astype(np.float32)
+    vectors = rng.normal(size=(len(WORDS), 32)).astype(np.float32)
     noisy = (vectors + rng.normal(size=vectors.shape)).astype(np.float32)
     spaced = [f"Ġ{word}" if word.isalpha() else word for word in WORDS]
     return checkpoint(folder / "bert", WORDS, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
@@ -105,10 +107,14 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert "<summary>The other" not in shown, "there is one pair"
     assert found.comparison is not None
     for one in found.comparison.pairs:
-        for null in one.measures.values():
-            assert f"p {null.p:.3f}".replace("0.", ".") in shown
+        for name, null in one.measures.items():
+            assert p_values(null, one.p(name), p_value) in shown
+    assert " alone)" in shown
     assert '<span class="chance">untrained ' in figures_html(found)
-    title = "Of 2 comparisons above chance, the positions of bert and gpt are the most similar: CKA 1.000"
+    title = (
+        "Of 2 comparisons above chance, the positions of bert and gpt are the most similar: CKA 1.000"
+        " (p corrected for 2 comparisons)"
+    )
     assert shown.startswith(f"<h2>{title}</h2>")
 
 
@@ -127,7 +133,7 @@ def test_words_that_moved_stand_beside_their_neighbours_in_both(pair: tuple[str,
 
 
 def test_what_cannot_be_compared_is_said_in_its_place() -> None:
-    texts = ("sinusoidal:32x8", "rotary:32x8")
+    texts = ("sinusoidal:32x32", "rotary:32x32")
     session = session_of(*texts)
     found = known(session, *texts)
     assert "rotary positions have no vector" in figures_html(found)
@@ -175,10 +181,10 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
 
 
 def test_maps_of_a_table_that_a_source_lacks_are_not_asked_for() -> None:
-    texts = ("random:40x8", "sinusoidal:32x8")
+    texts = ("random:40x32", "sinusoidal:32x32")
     session = session_of(*texts)
     for method in ("pca", "umap"):
-        with pytest.raises(MissingTableError, match="sinusoidal:32x8 has no token table"):
+        with pytest.raises(MissingTableError, match="sinusoidal:32x32 has no token table"):
             maps_of(*session.open(texts), "token", method, session)
 
 
@@ -236,7 +242,7 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     found = compared(session.open(BUILT_IN), session)
     assert found.done
     assert found.comparison is not None
-    assert found.comparison.pairs[0].measures["CKA"].draws == 19
+    assert found.comparison.pairs[0].measures["CKA"].draws == 1_999
     assert asyncio.run(run()) == [], "it is not computed again"
 
 
@@ -286,12 +292,13 @@ def test_only_a_click_reads_the_field_of_pairs() -> None:
 
 def test_the_title_of_pairs_says_no_more_than_was_tested() -> None:
     """A curve too simple to be tested is neither above chance nor not, even beside its own copy."""
-    line = np.linspace(0, 1, 64)[:, None] * np.ones(8)
-    turned = line @ np.linalg.qr(np.random.default_rng(0).normal(size=(8, 8)))[0]
+    line = np.linspace(0, 1, 64)[:, None] * np.ones(16)
+    turned = line @ np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))[0]
     rng = np.random.default_rng(1)
-    rough = [rng.normal(size=(64, 8)) for _ in range(2)]
+    rough = [rng.normal(size=(64, 16)) for _ in range(2)]
     cases = {
-        "The positions of a and b are the most similar, by CKA 1.000, not compared with chance": (line, turned),
+        "The positions of a and b are the most similar, by CKA 1.000, not compared with chance: "
+        "each table is too smooth for its length (1.7 independent rows; 3.5 are needed)": (line, turned),
         "No two tables are more similar than expected by chance": rough,
         "The positions of a and b are more similar than expected by chance: CKA 1.000": (rough[0], rough[0]),
         "None of 1 pairs of tables is more similar than expected by chance; 2 of 3 were not compared with chance": (

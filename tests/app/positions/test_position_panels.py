@@ -115,7 +115,8 @@ def test_helices_and_waves_are_told() -> None:
     assert "Sinusoid" not in position_findings.winding(facts)
     assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No helix of 1.5 turns or more was found"
     assert position_findings.wave_title(facts) == (
-        "Strongest period: 100 positions in Coil; slow trends dominate in Sinusoid; no wave above noise in Untrained"
+        "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; "
+        "no wave above noise in Untrained"
     )
 
 
@@ -124,7 +125,7 @@ def test_a_coil_is_named_beside_the_trend_that_hides_it() -> None:
     assert facts.waves is not None
     assert facts.waves.peak is None
     assert position_findings.wave_title({"MiniLM": facts}) == (
-        "Slow trends dominate in MiniLM; MiniLM winds once in 5.9 positions"
+        "Slow trends are strongest in MiniLM; MiniLM winds once in 5.9 positions"
     )
 
 
@@ -149,7 +150,7 @@ def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
     opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
     drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
     random, end, planes = drawn.panels
-    assert random.title.startswith("Of a shift by one position, a rotation explains 99\u00a0% in S0 and ")
+    assert random.title.startswith("Of a shift by one position, a fitted rotation explains 99\u00a0% in S0 and ")
     assert "beyond the fitted positions" in end.title
     assert "S2: rotary, so a shift rotates queries and keys by ω k by construction" in random.foot
     assert "S3: " in random.foot

@@ -140,7 +140,7 @@ def test_questions_are_answered_with_measurements(page: Session, minilm: Opened)
         "Distance explains 49\u00a0% in MiniLM and 100\u00a0% in Sinusoid."
     )
     assert asked["What does a position vector look like?"].answer == (
-        "Waves of 5.9 positions in MiniLM, slow trends in Sinusoid."
+        "Slow trends are strongest in MiniLM and Sinusoid; MiniLM winds once in 5.9 positions."
     )
 
 

@@ -155,7 +155,7 @@ def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., s
     page.get_by_role("radio", name="16").check(force=True)
     planes.get_by_role("heading", name="in a shift by 16 positions").wait_for()
     page.get_by_role("radio", name="Rotation").check(force=True)
-    page.get_by_role("heading", name="Of a shift by one position, a rotation explains").wait_for()
+    page.get_by_role("heading", name="Of a shift by one position, a fitted rotation explains").wait_for()
 
     page.get_by_role("button", name="what makes a good position encoding?").click()
     page.get_by_text("Not measured yet").wait_for()

@@ -44,3 +44,22 @@ def test_rows_are_those_that_the_adapted_model_looks_up(kind: str) -> None:
     assert np.allclose(found.position.table.vectors, positions, atol=1e-5)
     assert np.allclose(hidden.numpy() @ found.head.vectors.T, logits, atol=1e-4)
     assert np.allclose(words, plain) == (kind in ("LoRA on layers only", "head saved whole"))
+
+
+def test_rows_are_those_that_a_parametrized_or_shortened_table_gives() -> None:
+    """A weight that torch computes, and an embedding that shortens rows as it looks them up; neither is changed."""
+    base = GPT2LMHeadModel(GPT2Config(**SIZES, eos_token_id=1))
+    torch.nn.utils.parametrizations.weight_norm(base.transformer.wte)
+    base.transformer.wpe.max_norm = 0.05
+    with torch.no_grad():
+        base.transformer.wte.parametrizations.weight.original0.mul_(3)
+    stored = base.transformer.wpe.weight.detach().clone()
+    found = hpe.extract(base)
+    assert found.token.provenance.tensor == "transformer.wte.weight"
+    assert np.allclose(found.token.vectors, base.transformer.wte.weight.detach())
+    assert not found.head.tied, "the head holds what the weight is computed from"
+    positions = found.position.table.vectors
+    assert torch.equal(stored, base.transformer.wpe.weight)
+    assert np.allclose(positions, base.transformer.wpe(torch.arange(16)).detach(), atol=1e-6)
+    layer = torch.nn.Embedding(9, 4, max_norm=0.5)
+    assert np.allclose(hpe.from_arrays(token=layer).token.vectors, layer(torch.arange(9)).detach(), atol=1e-6)
