@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.tokens.intrinsic_dimension import IntrinsicDimension
+from hfposemb.analysis.tokens.two_nn import IntrinsicDimension
 from hfposemb.errors import InputError
 
 Rows = np.ndarray
