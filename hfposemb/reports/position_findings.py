@@ -265,10 +265,10 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
         elif len(fact.outliers):
             row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
             norm, median = float(fact.norms[row]), float(np.median(found))
-            said = (
+            times = (
                 f"{number(norm / median, digits=2)} times the median norm" if median else f"norm {number(norm)}, most 0"
             )
-            other.append(f"position {row:,} has {said} in {name}")
+            other.append(f"position {row:,} has {times} in {name}")
         else:
             calm.append(name)
     said = [f"position 0 has the largest norm in {listed(first)}"] if first else []
