@@ -60,6 +60,7 @@ _HOME = {
     "trajectory": "surveys.training_run",
     "translation_invariance": "analysis.geometry",
     "UMAPParameters": "analysis.projection.projecting",
+    "uncertainty": "comparison.figure_intervals",
     "undertrained_tokens": "analysis.tokens.undertrained",
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
