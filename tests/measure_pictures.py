@@ -264,6 +264,18 @@ def _anisotropy(axes: Any) -> None:
     labelled(axes, "cosine of two random tokens; the anisotropy is their mean", "pairs")
 
 
+@drawing("intrinsic-dimension")
+def _intrinsic_dimension(axes: Any) -> None:
+    rng, dimensions = np.random.default_rng(0), np.arange(1, 21)
+    for kind, count, colour in (("normal", 4000, BLUE), ("cube", 4000, ORANGE), ("cube", 500, "#9b5fc0")):
+        drawn = {"normal": rng.standard_normal, "cube": rng.random}[kind]
+        tables = [hpe.from_arrays(token=drawn((count, one))).token for one in dimensions]
+        found = [hpe.intrinsic_dimension(table).value for table in tables]
+        axes.plot(dimensions, found, ".-", color=colour, label=f"{kind}, {count:,} rows")
+    axes.plot(dimensions, dimensions, color=GREY, lw=0.8)
+    labelled(axes, "dimension of made rows", "intrinsic dimension found")
+
+
 @drawing("token-isoscore")
 def _token_isoscore(axes: Any) -> None:
     noise = hpe.from_arrays(token=np.random.default_rng(0).normal(size=(4000, 128))).token
