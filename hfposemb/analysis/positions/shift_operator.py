@@ -303,8 +303,6 @@ def _smoothed(at: NDArray[np.complex128], places: NDArray[np.int64]) -> NDArray[
 
     It is turned back by that frequency, averaged with a Hann window over the known positions, and turned again.
     """
-    from scipy.signal import fftconvolve
-
     count = int(places[-1]) + 1
     known, full = np.zeros(count), np.zeros(count, np.complex128)
     known[places], full[places] = 1, at
@@ -314,5 +312,5 @@ def _smoothed(at: NDArray[np.complex128], places: NDArray[np.int64]) -> NDArray[
     width = int(np.clip(SMOOTHED / max(abs(frequency), 1 / (4 * count)), FEWEST_SMOOTHED, most))
     window = np.hanning(width + 2)[1:-1]
     turned = np.exp(2j * np.pi * frequency * np.arange(count))
-    averaged = fftconvolve(full / turned, window, "same") / np.maximum(fftconvolve(known, window, "same"), 1e-9)
+    averaged = np.convolve(full / turned, window, "same") / np.maximum(np.convolve(known, window, "same"), 1e-9)
     return np.asarray(averaged * turned)
