@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
     from .server.mcp_server import McpServer
     from .server.reach import Reach
+    from .session.first_models import FirstModels
     from .session.opened import Opened
     from .session.plugged import Plugged
     from .session.state import Session
@@ -111,7 +112,7 @@ def panel(
 
 
 def _panel(
-    sources: Sequence[str | Embeddings], tabs: Sequence[str] = TABS, controls: bool = True, **options: bool
+    sources: Sequence[str | Embeddings], tabs: Sequence[str] = TABS, controls: bool = True, **options: Any
 ) -> Plugged:
     """Draw the app into the open ``gr.Blocks``; the ``options`` are those of ``_drawn``."""
     from gradio.context import Context
@@ -148,6 +149,7 @@ def _drawn(
     address: bool,
     endpoints: bool,
     sign_in: bool = False,
+    notice: str = "",
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
@@ -181,7 +183,7 @@ def _drawn(
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
-    bar = SourceBar.drawn(first, scope, sign_in=sign_in)
+    bar = SourceBar.drawn(first, scope, sign_in=sign_in, notice=notice)
     card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
@@ -283,8 +285,13 @@ def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Bloc
     return _page(public=on_a_space() if public is None else public, sources=sources)[0]
 
 
-def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tuple[gr.Blocks, Session]:
-    """Return a page that contains only the app, with ``sign_in`` also the button to sign in; and its session."""
+def _page(
+    *, public: bool, sources: Sequence[str], sign_in: bool = False, notice: str = ""
+) -> tuple[gr.Blocks, Session]:
+    """Return a page that contains only the app, with ``sign_in`` also the button to sign in; and its session.
+
+    A ``notice`` is shown below the sources until they change.
+    """
     import gradio as gr
 
     from .components.lines import unseen_heading
@@ -297,7 +304,7 @@ def _page(*, public: bool, sources: Sequence[str], sign_in: bool = False) -> tup
     with page:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in).session
+        session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in, notice=notice).session
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
             gr.HTML(
@@ -357,26 +364,31 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .server.gradio_patches import import_gradio
     from .server.reach import free_port, offers_sign_in, open_browser, reach
     from .server.temporary_folder import own_folder
+    from .session.first_models import LOCAL_SECONDS, SPACE_SECONDS, FirstModels
 
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
+    at = reach(host, share, public)
+    first = None if sources else FirstModels(public=at.public)
     import_gradio()
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
-    at = reach(host, share, public)
     sign_in = at.public and not options["auth"] and offers_sign_in()
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
-    blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in)
+    if first is not None:
+        first.wait(SPACE_SECONDS if on_a_space() else LOCAL_SECONDS)
+        sources = first.built = first.sources()
+    blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in, notice=first.said() if first else "")
     say(at.sentence)
     if sign_in:
         say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
-        _serve(blocks, at, free, _tool_server(session) if mcp else None, sign_in=sign_in, **options)
+        _serve(blocks, at, free, _tool_server(session) if mcp else None, first, sign_in=sign_in, **options)
     except OSError as error:
         if warming is not None:
             warming.set()
@@ -411,13 +423,23 @@ def _tool_server(session: Session) -> McpServer:
     return McpServer(session)
 
 
-def _serve(blocks: gr.Blocks, at: Reach, port: int, tools: McpServer | None, *, sign_in: bool, **options: Any) -> None:
+def _serve(
+    blocks: gr.Blocks,
+    at: Reach,
+    port: int,
+    tools: McpServer | None,
+    first: FirstModels | None,
+    *,
+    sign_in: bool,
+    **options: Any,
+) -> None:
     """Start the server in its own thread."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
-    kwargs = _served(options.pop("app_kwargs", {}), public=at.public, login=bool(options["auth"]), sign_in=sign_in)
+    login = bool(options["auth"])
+    kwargs = _served(options.pop("app_kwargs", {}), first, public=at.public, login=login, sign_in=sign_in)
     if tools is not None:
         lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))
         kwargs |= {"routes": [*kwargs.get("routes", ()), *tools.routes], "lifespan": lifespan}
@@ -484,7 +506,9 @@ def _login(auth: Any, *, mcp: bool) -> Any:
     return login
 
 
-def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in: bool = False) -> dict[str, Any]:
+def _served(
+    app_kwargs: Mapping[str, Any], first: FirstModels | None, *, public: bool, login: bool, sign_in: bool = False
+) -> dict[str, Any]:
     """Return server options that deliver the page, behind the route allow-list in public mode."""
     from starlette.middleware import Middleware
 
@@ -502,7 +526,7 @@ def _served(app_kwargs: Mapping[str, Any], *, public: bool, login: bool, sign_in
     outermost = [Middleware(FailedRequests, public=public)]
     outermost += [Middleware(Doors, folders=served_folders(), login=login, sign_in=sign_in)] if public else []
     outermost += [Middleware(SignedIn), Middleware(Owned)] if sign_in else []
-    delivery = Middleware(EventStreams), Middleware(PageDelivery)
+    delivery = Middleware(EventStreams), Middleware(PageDelivery, begins=first.address if first is not None else None)
     return {
         **app_kwargs,
         "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from ..components.files import shared
 from ..components.plot import SCRIPT
@@ -33,10 +33,16 @@ _MODULE = re.compile(r"/assets/[\w-][\w.-]*\.(?:js|css)")
 
 
 class PageDelivery:
-    """ASGI middleware that serves the page of an app at the root of a server."""
+    """ASGI middleware that serves the page of an app at the root of a server.
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    ``begins`` returns the query that a page begins with instead of the one that was asked for; "" for the same.
+    """
+
+    def __init__(
+        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], begins: Callable[[str], str] | None = None
+    ) -> None:
         self.app = app
+        self.begins = begins
         self.compressed = GZipMiddleware(app, compresslevel=6)
         self.page = GZipMiddleware(_Previewed(app), compresslevel=6)
 
@@ -47,7 +53,11 @@ class PageDelivery:
             cached = {"Cache-Control": "public, max-age=86400"}
             await Response(picture(), media_type="image/png", headers=cached)(scope, receive, send)
         elif path == "/":
-            await self.page(scope, receive, send)
+            query = scope.get("query_string", b"").decode("latin-1")
+            if self.begins is not None and (other := self.begins(query)):
+                await RedirectResponse(f"?{other}", 302)(scope, receive, send)
+            else:
+                await self.page(scope, receive, send)
         elif path is not None and path.rpartition("/")[2] in DESCRIPTIONS:
             await self.compressed(scope, receive, send)
         elif path is not None and (_MODULE.fullmatch(path) or _is_script(path)):

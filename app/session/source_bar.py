@@ -38,10 +38,11 @@ class SourceBar:
     colours: gr.HTML
     problem: gr.HTML
     reading: gr.HTML
+    notice: str
 
     @classmethod
-    def drawn(cls, first: Sequence[str], scope: str, *, sign_in: bool = False) -> SourceBar:
-        """Create the components, with ``sign_in`` also the button to sign in."""
+    def drawn(cls, first: Sequence[str], scope: str, *, sign_in: bool = False, notice: str = "") -> SourceBar:
+        """Create the components, with ``sign_in`` also the button to sign in; a ``notice`` is shown at first."""
         with gr.Column(elem_classes=["source-bar", f"bar-{scope}"]):
             with gr.Row(elem_classes="source-chips"):
                 field = gr.Dropdown(
@@ -67,7 +68,7 @@ class SourceBar:
             problem = gr.HTML("", visible=False, elem_classes="source-error")
             reading = gr.HTML(visible=False, **WORK_LINE)
         colours = gr.HTML(chip_colours(first, scope), visible="hidden", apply_default_css=False)
-        return cls(tuple(first), scope, field, count, colours, problem, reading)
+        return cls(tuple(first), scope, field, count, colours, problem, reading, notice)
 
     @property
     def shown(self) -> list[Any]:
@@ -106,7 +107,7 @@ class SourceBar:
             now = sessions[active].drawn_with(restored, texts, fetched)
             return {sessions[active].due: now} if now and now != drawn[list(sessions).index(active)] else gr.skip()
 
-        said = problems(session.open(self.first), left_out(session.beyond.value))
+        said = problems(session.open(self.first), [*left_out(session.beyond.value), *filter(None, [self.notice])])
         self.problem.value, self.problem.visible = said, bool(said)
         # Not "input", which Gradio does not fire for typed values. Updating the field in turn changes nothing further.
         sources = session.sources

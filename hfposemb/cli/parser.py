@@ -95,7 +95,15 @@ def parser() -> argparse.ArgumentParser:
 def _serving_commands(commands: Commands) -> None:
     """Add the commands that serve the app."""
     command = _command(commands, "app", run_app, "open the app in a browser on this machine")
-    command.add_argument("sources", nargs="*", metavar="SOURCE", help=f"sources to open: {_SOURCES}")
+    command.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help=f"sources to open: {_SOURCES} (default: GPT-2, BERT and the sinusoid; without a network, two samples)",
+    )
+    command.add_argument(
+        "--offline", action="store_true", help="use no network: only files of this machine and what was read before"
+    )
     _add_serving(command)
 
     command = _command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from ..errors import InputError, require
 from .options import byte_size, print_json, print_result
@@ -15,6 +16,11 @@ def run_app(given: argparse.Namespace) -> None:
     from ..app.limits import MOST_SOURCES
     from ..app.server.reach import check_sources, has_a_browser, reach
 
+    if given.offline:
+        from huggingface_hub import constants
+
+        os.environ["HF_HUB_OFFLINE"] = "1"  # for child processes
+        constants.HF_HUB_OFFLINE = True
     if len(given.sources) > MOST_SOURCES:
         raise InputError(f"{len(given.sources)} sources given; the app shows at most {MOST_SOURCES} at once")
     public = True if given.public else False if given.trusted else None

@@ -37,10 +37,11 @@ from .architectures.table_names import (
 )
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
+from .chosen_tables import parts, planes, tokens
 from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
 from .native_configs import NATIVE, with_exported_labels, with_native_config
-from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -430,82 +431,20 @@ def _can_be(role: Role, info: TensorInfo) -> bool:
     return is_table(info) and (role != "token" or info.shape[-1] > 1)
 
 
-def _tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the token table, the decoder's if it has its own vocabulary, and that of each part beside the text."""
-    if not found:
-        return {}
-    first, chosen = found[0], {"": found[0]}
-    ending = first.tensor.rsplit(".", 2)[-2:]
-    if first.part != "decoder" and ending[0] != "shared":
-        own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
-        chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
-    tensors = {candidate.tensor for candidate in chosen.values()}
-    rest = "?token=TENSOR names another"
-    others = [one for one in found if one.tensor not in tensors]
-    _note_choice(opened, "token", first, others, rest)
-    return chosen | {one.part: one for one in reversed(others) if one.part not in (*PART_ORDER, first.part)}
-
-
-def _parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Return the tables of each part and axis of the model, by key.
-
-    If several tables have the same key, the best match gets it, and the others are named after their modules, with a
-    note.
-    """
-    chosen: dict[str, Candidate] = {}
-    tensors: set[str] = set()
-    for candidate in found:
-        if candidate.part not in chosen:
-            chosen[candidate.part] = candidate
-            tensors.add(candidate.tensor)
-        elif candidate.tensor not in tensors:
-            holder = candidate.tensor.removesuffix(".weight").split(".")
-            for depth in (*range(2, len(holder) + 1), 1):
-                key = f"{candidate.part}.{holder[-depth]}".strip(".")
-                if key not in chosen:
-                    chosen[key] = candidate
-                    tensors.add(candidate.tensor)
-                    break
-    several = [one for key, one in chosen.items() if key != one.part]
-    if several:
-        _note_choice(opened, role, chosen[found[0].part], several, "beside it, by the names of their modules")
-    return chosen
-
-
-def _note_choice(opened: Opened, role: Role, taken: Candidate, others: Sequence[Candidate], rest: str) -> None:
-    """Add a note about a choice between several tensors, and why it fell so, so that it is never silent."""
-    if others:
-        why = taken.why_before(others[0])
-        names = ", ".join(one.tensor for one in others)[:200]
-        opened.notes.append(f"{role}: using {taken.tensor}{', since ' if why else ''}{why}; {rest}: {names}")
-
-
-def _planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
-    """Return every position table with its plane; a tensor that stacks two tables has one plane for each axis."""
-    found: dict[str, tuple[Candidate, int | None]] = {}
-    for part, candidate in parts.items():
-        axes = table_axes(opened.tensors.info(candidate.tensor))
-        if len(axes) == 3 and axes[0] == 2:
-            found |= {f"{part}.{axis}".strip("."): (candidate, plane) for plane, axis in enumerate(("x", "y"))}
-        else:
-            found[part] = (candidate, None)
-    return found
-
-
 def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Embeddings:
     makers: dict[str, Callable[[], EmbeddingTable]] = {}
-    token = _tokens(opened, found["token"])
+    token = tokens(opened, found["token"])
     for part, candidate in token.items():
         _note_storage(opened, part, candidate.tensor)
         # The tokenizer is the text's; what the rows of other parts stand for, no file says.
         role = "token" if part in PART_ORDER else ""
         makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, role, candidate.tensor)
-    for part, candidate in _parts(opened, "token_type", found["token_type"]).items():
+    for part, candidate in parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
         makers[TENSOR] = partial(named_tensor, opened, makers.get("token"), tensor_named(opened.tensors, named))
     main = tower_of(found["token"][0].tensor) if found["token"] else ""
-    stored = _planes(opened, _parts(opened, "position", read_tables(opened, main, found["position"])))
+    stored = planes(opened, parts(opened, "position", read_tables(opened, main, found["position"])))
     split = [_split(part) for part in stored]
     # If a stored table holds rotation angles, the mechanism is rotary and the table is kept separately.
     turns = opened.family().kind == "rotary"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import geometry, rows
-from ..analysis.positions.shift_operator import Helix, helix
+from ..analysis.positions.shift_operator import FEWEST_TURNS, Helix, helix
 from ..analysis.similarity.nearest_rows import neighbours
 from ..errors import HfposembError
 from ..figures.style import listed
@@ -178,9 +178,13 @@ def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid
 
 
 def turns_of(found: Helix) -> str:
-    """Return how often a helix turns as text: 2.76 turns, one per 368 positions."""
+    """Return how often a helix turns as text: 2.76 turns, one per 368 positions.
+
+    Of a fast coil, the number of turns in the other direction that look the same at every position is said too.
+    """
     every = number(found.period, digits=1) if found.period < FAST else f"{found.period:,.0f}"
-    return f"{number(found.turns, digits=2 if found.turns < FAST else 0)} turns, one per {every} positions"
+    turns = f"{number(found.turns, digits=2 if found.turns < FAST else 0)} turns, one per {every} positions"
+    return f"{turns} (or {found.alias:,.0f} the other way, which looks the same)" if found.period < FAST else turns
 
 
 def winding(facts: Mapping[str, Facts]) -> str:
@@ -190,7 +194,7 @@ def winding(facts: Mapping[str, Facts]) -> str:
         if (found := fact.winds) is not None:
             plane = f"components {found.components[0]} and {found.components[1]} explain {percent(found.held)}"
             said.append(f"{name} is a helix: {turns_of(found)}; {plane}")
-    return "; ".join(said) if said else "No table winds evenly around an axis"
+    return "; ".join(said) if said else f"No helix of {number(FEWEST_TURNS, digits=1)} turns or more was found"
 
 
 def wave_title(facts: Mapping[str, Facts]) -> str:
@@ -261,10 +265,10 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
         elif len(fact.outliers):
             row = int(fact.outliers[np.argmax(np.abs(np.log(fact.norms[fact.outliers] / np.median(found) + 1e-12)))])
             norm, median = float(fact.norms[row]), float(np.median(found))
-            said = (
+            times = (
                 f"{number(norm / median, digits=2)} times the median norm" if median else f"norm {number(norm)}, most 0"
             )
-            other.append(f"position {row:,} has {said} in {name}")
+            other.append(f"position {row:,} has {times} in {name}")
         else:
             calm.append(name)
     said = [f"position 0 has the largest norm in {listed(first)}"] if first else []

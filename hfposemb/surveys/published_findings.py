@@ -17,7 +17,7 @@ from ..analysis.geometry import spectrum
 from ..analysis.nulls.surrogates import finite_rows
 from ..analysis.positions.patches import grid_variance
 from ..analysis.positions.probes import Probe, absolute_probe, relative_probe
-from ..analysis.positions.shift_operator import FEWEST_TURNS, WINDS_EVENLY, helix, leading, rotation
+from ..analysis.positions.shift_operator import FEWEST_TURNS, helix, leading, rotation
 from ..errors import MissingTableError
 from ..tables.embeddings import Embeddings
 from ..tables.encoding_base import unit_rows
@@ -108,8 +108,9 @@ def _winds(models: Models) -> Measured:
     first, second = found.components
     words = (
         f"components {first} and {second} explain {100 * found.held:.1f} % and turn {found.turns:.2f} times, once per "
-        f"{found.period:.0f} positions, {100 * found.even:.0f} % of the steps in one direction; untrained "
-        f"{100 * chance.even:.0f} %"
+        f"{found.period:.0f} positions, {100 * found.even:.0f} % of the steps in one direction; smoothed, their speed "
+        f"varies by {100 * found.speed:.0f} % and their distance by {100 * found.radius:.0f} %, untrained by "
+        f"{100 * chance.speed:.0f} and {100 * chance.radius:.0f} %"
     )
     return Measured(found.turns, words, found.winds and not chance.winds)
 
@@ -321,7 +322,7 @@ STUDIES: Mapping[str, Study] = {
                 "in that subspace they form a helix",
                 ("gpt2", "untrained"),
                 _winds,
-                f"two of the three turn {FEWEST_TURNS} times or more, {WINDS_EVENLY:.0%} of the steps in one direction",
+                f"two of the three turn {FEWEST_TURNS} times or more, at a steady speed and distance from the middle",
                 curves=("gpt2",),
             ),
         ),

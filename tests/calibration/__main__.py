@@ -243,11 +243,13 @@ def write(results: Sequence[Result], *, titles: bool) -> None:
     from PIL import Image
 
     from .picture import draw
+    from .sentences import table
     from .titles import section
 
     last = "\n## Titles"
     kept = last + PAGE.read_text(encoding="utf-8").partition(last)[2]
-    PAGE.write_text(page(results) + ("".join(section(256, 64, tables=200)) if titles else kept), encoding="utf-8")
+    measured = "".join(section(256, 64, tables=200)) if titles else kept
+    PAGE.write_text("".join([page(results), *table(), measured]), encoding="utf-8")
     RESULTS.write_text("".join(map(_line, results)), encoding="utf-8")
     draw(results).write_image(PICTURE)
     with Image.open(PICTURE) as drawn:

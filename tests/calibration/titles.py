@@ -15,8 +15,10 @@ from hfposemb import from_arrays
 from hfposemb.reports.position_findings import Facts, distance_title, finding, measure, norm_title, wave_title
 
 from .families import POSITIONS
+from .varying import VARYING
 
 Told = Callable[[str], bool]
+FAMILIES = {**POSITIONS, **VARYING}
 
 
 def shape_title(facts: Mapping[str, Facts]) -> str:
@@ -43,7 +45,7 @@ def shares(family: str, count: int, width: int, *, tables: int) -> dict[str, flo
     rng = np.random.default_rng((count, width))
     found: Counter[str] = Counter()
     for _ in range(tables):
-        rows = POSITIONS[family](count, width, rng).astype(np.float32)
+        rows = FAMILIES[family](count, width, rng).astype(np.float32)
         facts = {"x": measure(from_arrays(position=rows).position.table)}
         found.update(name for name, (title, told) in KINDS.items() if told(title(facts)))
     return {name: found[name] / tables for name in KINDS}
@@ -53,7 +55,7 @@ def section(count: int, width: int, *, tables: int) -> Iterator[str]:
     """Yield the lines of a table of Markdown: a row per family, a column per kind of title."""
     yield f"\n## Titles: shares of {tables} made tables of {count} × {width}\n\n"
     yield f"{HEAD}\n\n| family | {' | '.join(KINDS)} |\n{'|---' * (len(KINDS) + 1)}|\n"
-    for family in POSITIONS:
+    for family in FAMILIES:
         found = shares(family, count, width, tables=tables)
         yield f"| {family} | {' | '.join(f'{100 * share:.0f} %' for share in found.values())} |\n"
 

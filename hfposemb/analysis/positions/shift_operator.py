@@ -186,16 +186,25 @@ def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64
     return matrix
 
 
-WINDS_EVENLY = 0.98
-"""Share of steps in one direction from which two components wind; up to 22 in 100 curves of slow waves do."""
-
 FEWEST_TURNS = 1.5
 """Number of turns from which two components wind; the leading components of any slow curve make up to one."""
+
+SPEED, RADIUS, ROUND = 0.4, 0.3, 0.7
+"""Largest spread of speed and radius, and smallest ratio of variances, of two components that wind."""
+
+STEADY_SPEED, STEADY_RADIUS = 0.16, 0.1
+"""Largest spreads of two components that wind in an ellipse; chance hardly makes them that steady."""
+
+SMOOTHED, FEWEST_SMOOTHED = 0.25, 4
+"""Width of the window in turns, and its minimum in positions."""
 
 
 @dataclass(frozen=True)
 class Helix(Facts):
     """Helical winding of two leading components of a table.
+
+    ``smoothed``, ``speed`` and ``radius`` are of the curve smoothed over a quarter of a turn at its strongest
+    frequency, which noise of single rows does not change.
 
     Attributes:
         period: Number of positions per turn; infinite without a turn.
@@ -203,6 +212,11 @@ class Helix(Facts):
         held: Share of the variance the two components explain.
         even: Share of the steps from one position to the next that turn in the direction of the whole; .5 for noise.
         components: The two components, counted from 1 by variance.
+        smoothed: Number of turns of the smoothed curve.
+        speed: Standard deviation of its angle from one position to the next, relative to the mean; 0 if it is steady.
+        radius: Standard deviation of its distance from the mean, relative to the mean distance; 0 for a circle.
+        round: Ratio of the smaller variance of the two components to the larger; 1 for a circle.
+        count: Number of positions from the first that counts to the last.
     """
 
     period: float
@@ -210,11 +224,23 @@ class Helix(Facts):
     held: float
     even: float
     components: tuple[int, int]
+    smoothed: float
+    speed: float
+    radius: float
+    round: float
+    count: int
 
     @property
     def winds(self) -> bool:
-        """Whether the components wind more evenly, and more often, than those of a smooth random curve."""
-        return self.even >= WINDS_EVENLY and self.turns >= FEWEST_TURNS
+        """Whether the components wind more evenly, and more often, than those of random curves."""
+        circle = self.round >= ROUND and self.speed <= SPEED and self.radius <= RADIUS
+        steady = self.speed <= STEADY_SPEED and self.radius <= STEADY_RADIUS
+        return self.smoothed >= FEWEST_TURNS and (circle or steady)
+
+    @property
+    def alias(self) -> float:
+        """Number of turns in the other direction that look the same at every position, being whole turns apart."""
+        return self.count - self.turns
 
 
 def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
@@ -248,10 +274,45 @@ def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> He
 
 def _wound(plane: NDArray[np.float64], places: NDArray[np.int64], held: float, pair: tuple[int, ...]) -> Helix:
     """Count the turns of a curve in the plane of two components [n, 2], at some positions [n]."""
-    first, second = (plane / plane.std(axis=0)).T
+    spread = plane.std(axis=0)
+    first, second = (plane / spread).T
     at = first + 1j * second
     steps = np.angle(at[1:] * at[:-1].conj())
     whole = float(steps.sum())
-    turns = abs(whole) / (2 * np.pi)
-    period = float(places[-1] - places[0]) / turns if turns else math.inf
-    return Helix(period, turns, held, float((steps * whole > 0).mean()), (pair[0] + 1, pair[1] + 1))
+    turns, count = abs(whole) / (2 * np.pi), int(places[-1] - places[0])
+    period = float(count) / turns if turns else math.inf
+    curve = _smoothed(at, places - places[0])
+    angles, distances = np.angle(curve[1:] * curve[:-1].conj()), np.abs(curve)
+    tiny = np.finfo(float).tiny
+    return Helix(
+        period,
+        turns,
+        held,
+        float((steps * whole > 0).mean()),
+        (pair[0] + 1, pair[1] + 1),
+        float(abs(angles.sum()) / (2 * np.pi)),
+        float(angles.std() / max(abs(angles.mean()), tiny)),
+        float(distances.std() / max(distances.mean(), tiny)),
+        float((spread.min() / spread.max()) ** 2),
+        count,
+    )
+
+
+def _smoothed(at: NDArray[np.complex128], places: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """Return a complex curve, known at some positions, smoothed at the frequency at which it is strongest.
+
+    It is turned back by that frequency, averaged with a Hann window over the known positions, and turned again.
+    """
+    from scipy.signal import fftconvolve
+
+    count = int(places[-1]) + 1
+    known, full = np.zeros(count), np.zeros(count, np.complex128)
+    known[places], full[places] = 1, at
+    power = np.abs(np.fft.fft(full, 4 * count))
+    frequency = float(np.fft.fftfreq(4 * count)[power.argmax()])
+    most = max(FEWEST_SMOOTHED, count // 8)
+    width = int(np.clip(SMOOTHED / max(abs(frequency), 1 / (4 * count)), FEWEST_SMOOTHED, most))
+    window = np.hanning(width + 2)[1:-1]
+    turned = np.exp(2j * np.pi * frequency * np.arange(count))
+    averaged = fftconvolve(full / turned, window, "same") / np.maximum(fftconvolve(known, window, "same"), 1e-9)
+    return np.asarray(averaged * turned)

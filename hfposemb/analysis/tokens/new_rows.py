@@ -46,7 +46,10 @@ MOST = 4_096
 """Maximum number of new rows that are tested; the first ones."""
 
 LEVEL = 0.02
-"""P value up to which a way is refuted, and share of sets of old rows up to which it sets the new rows apart."""
+"""P value up to which a way is refuted."""
+
+APART = 0.01
+"""Share of sets of old rows that agree as well with a way, up to which it is named."""
 
 ABOUT_ZERO = 1e-3
 """P value from which the mean of rows is that of numbers about zero."""
@@ -193,7 +196,7 @@ def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) 
     left = [test for test in ways if test.p > LEVEL]
     if not left:
         return "trained" if like_old.p > LEVEL else "other"
-    apart = left[0].old is not None and left[0].old <= LEVEL
+    apart = left[0].old is not None and left[0].old <= APART
     return left[0].origin if len(left) == 1 and apart else "cannot tell"
 
 

@@ -113,7 +113,7 @@ def test_helices_and_waves_are_told() -> None:
     assert "turns, one per 10" in position_findings.finding(facts["Coil"])
     assert position_findings.winding(facts).startswith("Coil is a helix: ")
     assert "Sinusoid" not in position_findings.winding(facts)
-    assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No table winds evenly around an axis"
+    assert position_findings.winding({"Untrained": facts["Untrained"]}) == "No helix of 1.5 turns or more was found"
     assert position_findings.wave_title(facts) == (
         "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; "
         "no wave above noise in Untrained"

@@ -1,0 +1,101 @@
+"""The models that a page opens with: GPT-2 and BERT where the Hub answers in time, otherwise what needs no network.
+
+They are read as the app starts, in threads, while Gradio is imported. What is there when a page is opened is what it
+shows; nothing changes under the hands of who looks at it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from hfposemb.tables.embeddings import Embeddings
+from hfposemb.text import one_line
+
+from ..failures import said_of
+from ..jobs.fetching import extract, read_part
+from .source_names import FIRST
+
+FAMOUS: Mapping[str, str] = {"openai-community/gpt2": "GPT-2", "google-bert/bert-base-uncased": "BERT"}
+"""The models, and how they are called."""
+
+SINUSOID = "sinusoidal:512x768"
+"""The sinusoid beside them, of their width and BERT's length."""
+
+NEEDS = ("position", "inputs")
+"""What the first tab needs of them: their positions, 4.8 MB together, and a sentence's rows."""
+
+LOCAL_SECONDS, SPACE_SECONDS = 2.0, 20.0
+"""Seconds from the start of the app until the page is built without those that have not come; a Space has no visitor
+yet."""
+
+
+class FirstModels:
+    """The reads of the famous models, which begin at once and go on after the deadline.
+
+    Attributes:
+        built: What the page was built with.
+    """
+
+    def __init__(self, *, public: bool) -> None:
+        self.public = public
+        self.built: tuple[str, ...] = FIRST
+        self._began = time.monotonic()
+        self._found: dict[str, Embeddings] = {}
+        self._why: dict[str, str] = {}
+        self._threads = [
+            threading.Thread(target=self._read, args=(text,), name=f"first {text}", daemon=True) for text in FAMOUS
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, text: str) -> None:
+        try:
+            found = extract(text, public=self.public)
+            for need in NEEDS:
+                read_part(found, need)
+        except Exception as error:  # noqa: BLE001 - said on the page, which begins without it
+            self._why[text] = one_line(said_of(error, public=self.public))
+            return
+        self._found[text] = found
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all have come or failed, for at most so many seconds since the start."""
+        for thread in self._threads:
+            thread.join(max(0.0, self._began + seconds - time.monotonic()))
+
+    def sources(self) -> tuple[str, ...]:
+        """Return what a page that is opened now begins with, and keep it for all pages."""
+        from .library import shared_library  # imports Gradio
+
+        there = [text for text in FAMOUS if text in self._found]
+        for text in there:
+            shared_library().keep(text, self._found[text], NEEDS, public=self.public)
+        if not there:
+            return FIRST
+        return (*there, *(FIRST[:1] if len(there) < len(FAMOUS) else ()), SINUSOID)
+
+    def said(self) -> str:
+        """Return one line on those that are not there and how to get them; "" if all are."""
+        missing = [text for text in FAMOUS if text not in self._found]
+        if not missing:
+            return ""
+        who = " and ".join(FAMOUS[text] for text in missing)
+        are = "is" if len(missing) == 1 else "are"
+        if len(self._why.keys() & set(missing)) < len(missing):
+            return f"{who} {are} still being read from the Hub; reload the page to begin with what has come"
+        how = f"with a network, begin with hfposemb app {' '.join(missing)}, or choose {who} among the sources"
+        return f"{who} {are} not shown: {self._why[missing[0]]}; {how}"
+
+    def address(self, query: str) -> str:
+        """Return the query of a page that begins with more than was there when it was built; "" for any other.
+
+        Args:
+            query: Query of the address that was asked for; one that names sources is a view of its own.
+        """
+        now = self.sources()
+        if now == self.built or "models=" in query:
+            return ""
+        return "&".join(filter(None, [urlencode([("models", text) for text in now], safe="/:"), query]))

@@ -1,0 +1,56 @@
+"""No sentence escapes its rule, and those that say more than a number are seldom said where there is nothing."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+from hfposemb import from_arrays
+from hfposemb.comparison.token_against_head import compare_head
+
+from .sentences import PLAIN, ROOT, RULES, written
+from .titles import shares
+
+NOTHING = {
+    "noise": {"“No order”"},
+    "random walks": {"“One smooth curve”", "“Neighbours are similar”", "an outlying norm"},
+    "smooth, ℓ = n/32": {"“Neighbours are similar”", "“falls below zero”", "an outlying norm"},
+}
+"""What may be said of tables of these families: it is a number that they have."""
+
+
+def test_every_sentence_has_a_rule() -> None:
+    found = set(written())
+    named = {(path, name) for path, rules in RULES.items() for name in rules}
+    plain = {(path, name) for path, names in PLAIN.items() for name in names}
+    assert found == named | plain
+    assert not named & plain
+
+
+def test_the_tests_that_rules_name_are_there() -> None:
+    named = {rule.test for rules in RULES.values() for rule in rules.values()} - {""}
+    for path, _, function in (name.partition("::") for name in named):
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        assert function in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, path
+    tested = [rule for rules in RULES.values() for rule in rules.values() if "chance" in rule.states]
+    assert tested
+    assert all(rule.test for rule in tested)
+
+
+@pytest.mark.parametrize("family", NOTHING)
+def test_titles_say_little_of_noise(family: str) -> None:
+    found = shares(family, 128, 32, tables=40)
+    said = {title for title, share in found.items() if share > 0.1}
+    assert said <= NOTHING[family]
+    assert said
+
+
+def test_independent_heads_are_seldom_called_alike() -> None:
+    rng = np.random.default_rng(0)
+    beyond = []
+    for _ in range(40):
+        token, head = rng.standard_normal((2, 60, 16)).astype(np.float32)
+        beyond.append(compare_head(from_arrays(token=token, head=head), draws=39)["CKA"].beyond)
+    assert np.mean(beyond) <= 0.15
