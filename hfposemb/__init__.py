@@ -26,6 +26,7 @@ _HOME = {
     "helix": "analysis.positions.shift_operator",
     "HfposembError": "errors",
     "identical_word_logits": "composition.attention_logits",
+    "intrinsic_dimension": "analysis.tokens.two_nn",
     "logit_shares": "composition.attention_logits",
     "logits_by_distance": "composition.attention_logits",
     "mean_cosine_by_distance": "figures.named_figures",

@@ -21,6 +21,7 @@ from .analysis.similarity.row_pairs import pair_similarities as pair_similaritie
 from .analysis.similarity.similarity_matrix import similarity as similarity
 from .analysis.similarity.similarity_matrix import similarity_distribution as similarity_distribution
 from .analysis.tokens.new_rows import row_origin as row_origin
+from .analysis.tokens.two_nn import intrinsic_dimension as intrinsic_dimension
 from .analysis.tokens.undertrained import undertrained_tokens as undertrained_tokens
 from .checks.check_report import CheckReport as CheckReport
 from .checks.running import check as check

@@ -29,6 +29,7 @@ from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
 from .similarity_ranks import MOST_SORTED, RankedPair
 from .table_side import (
+    LEADING,
     NEIGHBOURS,
     Measured,
     TableSide,
@@ -36,11 +37,11 @@ from .table_side import (
     hsic,
     nuclear_norm,
     singular_values,
+    without_leading,
 )
 
 SAMPLE = 5_000
 """Maximum number of shared tokens compared; more are sampled with a seed."""
-
 
 TESTED = ("CKA", "RSA, centred")
 """Measures of positions that have a chance level: what they compare is the cosines of the rows about their middle.
@@ -241,6 +242,7 @@ class Alignment(Tabular):
         among: Number of these tests, of the measure that was tested most often.
         least_found: Share of one table of positions that a rotated copy of the other has to make up so that this test
             alone finds it in 4 of 5 cases; ``None`` for tokens, and where nothing was tested.
+        without_leading: CKA without the ``LEADING`` components of either table; ``None`` where it is undefined.
     """
 
     role: str
@@ -258,6 +260,7 @@ class Alignment(Tabular):
     corrected: Mapping[str, float] = field(default_factory=dict)
     among: int = 1
     least_found: float | None = None
+    without_leading: float | None = None
 
     def p(self, name: str) -> float | None:
         """Return the p value of a measure, corrected if others were tested beside it; ``None`` without a test."""
@@ -352,12 +355,16 @@ def align(  # noqa: PLR0913 - keywords with defaults
     rows = shared_rows(left, right, role, fold_case=fold_case)
     kind: Kind = "local variogram" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
-    notes = []
+    notes: list[str] = []
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")
     first, second = (TableSide(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables))
     pair = _Pair(first, second, rows[:, 0])
+    rest: float | None = None
+    with suppress(InputError):
+        rest = cka(*(without_leading(np.asarray(side.given, np.float64)) for side in (first, second)))
+        notes.append(f"CKA without the {LEADING} leading components of either table is {rest:.3f}")
     observed: dict[str, float] = {}
     # Rank measures come last, after the other measures have released their memory.
     for name in sorted(MEASURES, key=lambda name: name in _RANKED):
@@ -383,6 +390,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
         chance.untested,
         chance.alike_in_profile,
         least_found=chance.least_found,
+        without_leading=rest,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.nulls.surrogates import Rows
+from ..analysis.positions.shift_operator import leading
 from ..errors import InputError
 from ..lazy_attributes import lazy_attribute
 from .similarity_ranks import cosine_blocks, mean_ranks
@@ -20,6 +21,9 @@ HELD_BYTES = 2**26
 
 
 PRODUCT_ROWS = 1024
+
+LEADING = 3
+"""Number of components without which CKA is given too; a few often decide it (Mu & Viswanath 2018)."""
 
 
 Given: TypeAlias = NDArray[np.floating]
@@ -124,6 +128,19 @@ def directions(rows: NDArray[Any]) -> NDArray[Any]:
     """Return rows scaled to length 1, in their own precision; zero rows remain zero."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(np.divide(rows, length, out=np.zeros_like(rows), where=length > 0))
+
+
+def without_leading(rows: Rows, components: int = LEADING) -> Rows:
+    """Return centred rows [n, d] without their leading principal components. Raises ``InputError`` if none are left."""
+    centred = rows - rows.mean(axis=0)
+    scores = leading(rows, components)
+    lengths = np.linalg.norm(scores, axis=0)
+    some = lengths > 1e-9 * lengths.max(initial=0)
+    unit = scores[:, some] / lengths[some]
+    rest = np.asarray(centred - unit @ (unit.T @ centred))
+    if not np.linalg.norm(rest) > 1e-6 * np.linalg.norm(centred):
+        raise InputError(f"nothing is left without {components} leading components")
+    return rest
 
 
 def _slices(count: int, step: int = PRODUCT_ROWS) -> Iterator[slice]:

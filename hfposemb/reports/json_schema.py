@@ -131,6 +131,10 @@ COMPARISON: dict[str, Any] = {
                 **_or_null(_NUMBER),
                 "description": "share of a table that a copy of the other makes up to be found in 4 of 5 cases",
             },
+            without_leading={
+                **_or_null(_NUMBER),
+                "description": "CKA without three leading components of each table",
+            },
         ),
         "move": _object(
             "Distance of a word between two aligned tables, 0 if it did not move, and its neighbours in each.",

@@ -20,7 +20,7 @@ from hfposemb.analysis.positions.shift_operator import fit_shift
 from hfposemb.reports.position_findings import turns_of
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import Provenance, table_of
-from tests.calibration.families import POSITIONS
+from tests.calibration.helices import wound
 
 
 def positions(rows: np.ndarray) -> Absolute:
@@ -135,46 +135,8 @@ def test_turns_of_a_helix_are_counted(turns: float) -> None:
     assert found.winds
 
 
-CURVES = {
-    **{
-        name: POSITIONS[name]
-        for name in ("noise", "smooth, ℓ = n/16", "smooth, ℓ = n/8", "random walks", "three slow waves", "far mean")
-    },
-    "walks of rank 8": lambda n, d, rng: POSITIONS["random walks"](n, 8, rng) @ rng.standard_normal((8, d)),
-    "falling speed": lambda n, d, rng: POSITIONS["smooth, ℓ = n/16"](2 * n, d, rng)[
-        np.sqrt(np.linspace(0, (2 * n - 1) ** 2, n)).astype(int)
-    ],
-    "growing amplitude": lambda n, d, rng: np.linspace(1, 5, n)[:, None] * POSITIONS["smooth, ℓ = n/16"](n, d, rng),
-    "blocks": lambda n, d, rng: np.repeat(rng.standard_normal((n // 16, d)), 16, axis=0) + 0.1,
-}
-
-
-@pytest.mark.parametrize("family", CURVES)
-def test_random_curves_do_not_wind(family: str) -> None:
-    """At a rate of .02, more than 6 of 100 do in fewer than 1 of 200 runs; of three slow waves 22 wound evenly once."""
-    rng = np.random.default_rng(1)
-    found = [hpe.helix(positions(CURVES[family](64, 32, rng))).winds for _ in range(100)]
-    assert sum(found) <= 6
-
-
-def noisy_helix(turns: float, noise: float, rng: np.random.Generator) -> np.ndarray:
-    """Return 256 rows of 64 numbers on a circle of radius 1, with noise of some norm per row."""
-    angles = 2 * np.pi * turns * np.arange(256) / 256
-    plane = np.linalg.qr(rng.standard_normal((64, 2)))[0]
-    return np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane.T + noise / 8 * rng.standard_normal((256, 64))
-
-
-@pytest.mark.parametrize(("turns", "noise"), [(2, 0.3), (6, 0.5), (40, 1.0)])
-def test_a_helix_with_noise_winds(turns: float, noise: float) -> None:
-    """Single steps go either way there."""
-    rng = np.random.default_rng(2)
-    found = [hpe.helix(positions(noisy_helix(turns, noise, rng))) for _ in range(30)]
-    assert sum(one.winds for one in found) >= 28
-    assert [one.turns for one in found] == pytest.approx([turns * 253 / 256] * 30, rel=0.05)
-
-
 def test_a_coil_of_more_than_half_a_turn_is_told_with_its_alias() -> None:
-    found = hpe.helix(positions(noisy_helix(0.7 * 256, 0.3, np.random.default_rng(3))))
+    found = hpe.helix(positions(wound(256, 64, np.random.default_rng(3), turns=0.7 * 256, noise=0.3)))
     assert found.winds
     assert found.turns == pytest.approx(0.3 * 253, rel=0.02)
     assert found.alias == pytest.approx(0.7 * 253, rel=0.02)

@@ -53,6 +53,20 @@ def test_rotation_and_scale_change_nothing(rows: int, width: int, other: int, se
         assert measure(y, x) == pytest.approx(value, abs=1e-9), name
 
 
+def test_cka_is_also_given_without_the_components_that_decide_it() -> None:
+    shared = 9 * noise(300, 3)
+    first, second = (
+        hpe.from_arrays(position=turned(np.hstack([shared, noise(300, 21, seed)]), seed)) for seed in (1, 2)
+    )
+    found = align(first, second, "position", draws=0)
+    assert found.observed["CKA"] > 0.9
+    assert found.without_leading == pytest.approx(0, abs=0.05)
+    assert f"CKA without the 3 leading components of either table is {found.without_leading:.3f}" in found.notes
+    assert align(first, first, "position", draws=0).without_leading == pytest.approx(1)
+    flat = hpe.from_arrays(position=noise(40, 3) @ noise(3, 8, 1))
+    assert align(flat, flat, "position", draws=0).without_leading is None
+
+
 @given(st.integers(8, 40), st.integers(2, 12), st.integers(0, 10**6))
 def test_a_table_is_like_itself_turned(rows: int, width: int, seed: int) -> None:
     x = noise(rows, width, seed)
