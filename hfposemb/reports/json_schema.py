@@ -127,6 +127,10 @@ COMPARISON: dict[str, Any] = {
             alike_in_profile=_map("correlation of what changes in the same manner along both tables", _NUMBER),
             corrected=_map("p of measures, corrected for all pairs and roles in which they were tested (Holm)", _SHARE),
             among={**_COUNT, "description": "number of these tests"},
+            least_found={
+                **_or_null(_NUMBER),
+                "description": "share of a table that a copy of the other makes up to be found in 4 of 5 cases",
+            },
             without_leading={
                 **_or_null(_NUMBER),
                 "description": "CKA without three leading components of each table",

@@ -16,7 +16,7 @@ from tests.conftest import FULL
 
 from .__main__ import Result, page
 from .families import INDEPENDENT, POSITIONS, RELATED, Rows
-from .rates import TESTED, Rate, rates
+from .rates import TESTED, Rate, position_p_values, rates
 from .varying import VARYING
 
 TESTABLE = ("smooth, ℓ = n/16", "growing amplitude", "speed of GPT-2")
@@ -39,6 +39,23 @@ def test_related_tables_are_found(family: str, relation: str) -> None:
     found = rates((POSITIONS | VARYING)[family], 64, 64, pairs=8, relation=relation)
     assert found.share >= 0.8, found
     assert found.tested >= 4
+
+
+@pytest.mark.parametrize("family", ["noise", "speed of GPT-2"])
+def test_a_copy_of_the_size_that_is_said_to_be_found_is_found(family: str) -> None:
+    """In four of five pairs, and of half the size in clearly fewer."""
+    make, rng, found = (POSITIONS | VARYING)[family], np.random.default_rng(0), {1.0: list[bool](), 0.5: list[bool]()}
+    for _ in range(40 if FULL else 20):
+        rows = [make(64, 64, rng) for _ in range(2)]
+        left, right = (one / np.linalg.norm(one - one.mean(axis=0)) for one in rows)
+        share = align(from_arrays(position=left), from_arrays(position=right), "position").least_found
+        for part, seen in found.items():
+            if share is not None and part * share < 1:
+                turn = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+                planted = np.sqrt(part * share) * left @ turn + np.sqrt(1 - part * share) * right
+                seen += [p <= 0.05 for p in position_p_values(left, planted, seed=0).values()]
+    assert np.mean(found[1.0]) >= 0.7
+    assert np.mean(found[0.5]) <= 0.75
 
 
 @pytest.mark.parametrize("family", SHARING)

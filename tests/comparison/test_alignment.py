@@ -190,7 +190,8 @@ def test_tables_alike_in_profile_are_said_to_be() -> None:
     found = align(x, y, "position", draws=39)
     assert found.alike_in_profile["distance from the middle"] > 0.9
     assert any(one.startswith("alike in profile, which says nothing of the vectors: ") for one in found.remarks)
-    assert not align(*(hpe.from_arrays(position=noise(96, 24, seed)) for seed in (1, 2)), "position").remarks
+    (power,) = align(*(hpe.from_arrays(position=noise(96, 24, seed)) for seed in (1, 2)), "position").remarks
+    assert power.startswith("this test alone finds a rotated copy that makes up ")
 
 
 @pytest.mark.parametrize(
