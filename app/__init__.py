@@ -369,11 +369,11 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
-    at = reach(host, share, public)
-    first = None if sources else FirstModels(public=at.public)
     import_gradio()
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
+    at = reach(host, share, public)
+    first = None if sources else FirstModels(public=at.public)
     sign_in = at.public and not options["auth"] and offers_sign_in()
     free = free_port(at.host, port)
     failures.show_tracebacks(debug)

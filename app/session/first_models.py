@@ -1,6 +1,6 @@
 """The models that a page opens with: GPT-2 and BERT where the Hub answers in time, otherwise what needs no network.
 
-They are read as the app starts, in threads, while Gradio is imported. What is there when a page is opened is what it
+They are read as the app starts, in threads, while the page is built. What is there when a page is opened is what it
 shows; nothing changes under the hands of who looks at it.
 """
 

@@ -17,10 +17,7 @@ def run_app(given: argparse.Namespace) -> None:
     from ..app.server.reach import check_sources, has_a_browser, reach
 
     if given.offline:
-        from huggingface_hub import constants
-
-        os.environ["HF_HUB_OFFLINE"] = "1"  # for child processes
-        constants.HF_HUB_OFFLINE = True
+        os.environ["HF_HUB_OFFLINE"] = "1"  # read as huggingface_hub is imported, and by child processes
     if len(given.sources) > MOST_SOURCES:
         raise InputError(f"{len(given.sources)} sources given; the app shows at most {MOST_SOURCES} at once")
     public = True if given.public else False if given.trusted else None

@@ -478,12 +478,6 @@ def stacks(left: Embeddings, right: Embeddings, role: str) -> tuple[str, str]:
     return (stack(left), stack(right)) if role == "position" else ("", "")
 
 
-def rows_of(role: str, parts: tuple[str, str]) -> str:
-    """Describe the rows of two tables, e.g. "decoder positions" or "encoder and decoder positions"."""
-    named = dict.fromkeys(part for part in parts if part)
-    return f"{' and '.join(named)} {role}s".strip()
-
-
 def _digest(rows: NDArray[np.floating]) -> str:
     sha = hashlib.sha256(f"{rows.shape}{rows.dtype.str}".encode())
     sha.update(np.ascontiguousarray(rows).data)

@@ -194,3 +194,9 @@ def nuclear_norm(matrix: Rows) -> float:
     """Return the sum of the singular values to about six digits, four times as fast as by SVD."""
     squares = matrix @ matrix.T if len(matrix) <= matrix.shape[1] else matrix.T @ matrix
     return float(np.sqrt(np.maximum(np.linalg.eigvalsh(squares), 0)).sum())
+
+
+def rows_of(role: str, parts: tuple[str, str]) -> str:
+    """Describe the rows of two tables, e.g. "decoder positions" or "encoder and decoder positions"."""
+    named = dict.fromkeys(part for part in parts if part)
+    return f"{' and '.join(named)} {role}s".strip()

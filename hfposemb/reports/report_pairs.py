@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from ..comparison.aligned_maps import AlignedMaps, align_maps
-from ..comparison.alignment import rows_of
+from ..comparison.table_side import rows_of
 from ..errors import HfposembError
 from ..figures.map_pairs import beside
 from . import html_tables

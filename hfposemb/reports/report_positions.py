@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..analysis.geometry import spectrum
 from ..analysis.projection.projecting import project
-from ..comparison.alignment import rows_of
+from ..comparison.table_side import rows_of
 from ..errors import HfposembError
 from ..figures import line_figures, position_figures, style
 from ..figures.named_figures import is_mechanism, mean_cosine_by_distance, positive_norms
