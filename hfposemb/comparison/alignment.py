@@ -36,6 +36,7 @@ from .table_side import (
     cross_product,
     hsic,
     nuclear_norm,
+    rows_of,
     singular_values,
     without_leading,
 )
@@ -542,22 +543,17 @@ def _beside_permutations(
     pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int, progress: Progress | None
 ) -> dict[str, Null]:
     passes = 1 + sum(name in observed for name in _RANKED)
-    found = _gathered(_permuted(pair, observed, draws, seed), passes * draws, progress)
+    found: list[dict[str, float]] = []
+    for one in _permuted(pair, observed, draws, seed):
+        found.append(one)
+        if progress is not None:
+            progress(len(found) / (passes * draws), f"surrogate {len(found):,} of {passes * draws:,}")
     drawn = {name: np.array([one[name] for one in found if name in one]) for name in observed}
     return {
         name: beside(observed[name], values, seed=seed, kind="permutation")
         for name, values in drawn.items()
         if len(values)
     }
-
-
-def _gathered(found: Iterator[dict[str, float]], expected: int, progress: Progress | None) -> list[dict[str, float]]:
-    out = []
-    for one in found:
-        out.append(one)
-        if progress is not None:
-            progress(len(out) / expected, f"surrogate {len(out):,} of {expected:,}")
-    return out
 
 
 def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:

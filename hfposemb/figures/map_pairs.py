@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..comparison.alignment import rows_of
+from ..comparison.table_side import rows_of
 from . import position_figures
 
 if TYPE_CHECKING:
