@@ -364,12 +364,13 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .server.gradio_patches import import_gradio
     from .server.reach import free_port, offers_sign_in, open_browser, reach
     from .server.temporary_folder import own_folder
-    from .session.first_models import LOCAL_SECONDS, SPACE_SECONDS, FirstModels
 
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     import_gradio()
+    from .session.first_models import LOCAL_SECONDS, SPACE_SECONDS, FirstModels  # imports Gradio
+
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)

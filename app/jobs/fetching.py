@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import traceback
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,20 +14,9 @@ import hfposemb as hpe
 from hfposemb.cache import Cache
 from hfposemb.checkpoints.access import STRANGER
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
-from hfposemb.errors import (
-    CancelledError,
-    CheckpointError,
-    HfposembError,
-    InputError,
-    MissingExtraError,
-    MissingTableError,
-    RefusedError,
-    SourceError,
-)
+from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceError
 from hfposemb.progress import Progress, watching
-from hfposemb.tables.table import all_rows
 
-from .. import limits
 from ..failures import BugError
 from .lent import lent
 from .turns import Turns, asker
@@ -158,34 +147,6 @@ def table_of(found: Embeddings, role: str) -> EmbeddingTable:
     if role in found.lookups:
         return found.lookup(role)
     return found.head if role == "head" else found.tables[role]
-
-
-def tables_read(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
-    """Return the tables that are read for some needs."""
-    found = [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
-    ties = embeddings.ties.items() if "head" in needs else ()
-    return found + [
-        embeddings.heads[role] for role, tying in ties if tying.how not in ("absent", "alias", "same tensor")
-    ]
-
-
-def read_part(embeddings: Embeddings, need: str) -> None:
-    """Read one of ``session.opened.NEEDS``, or as ``head`` the heads stored apart; nothing if the source has it not."""
-    for table in tables_read(embeddings, [need]):
-        if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
-            all_rows(table)
-        else:
-            next(iter(table.chunks()))  # fetches all of it: large tables are never fetched in part
-    if need in ("position", "head"):
-        return
-    try:
-        _ = embeddings.token.labels, embeddings.token_marks
-        if need == "inputs":
-            embeddings.inputs("a")
-        if need == "attention":
-            embeddings.logits([0])
-    except (MissingTableError, InputError, MissingExtraError, CheckpointError):
-        pass  # reported by the panel that needs it
 
 
 @dataclass(eq=False)

@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from hfposemb.tables.embeddings import Embeddings
 from hfposemb.text import one_line
 
 from ..failures import said_of
-from ..jobs.fetching import extract, read_part
+from ..jobs.fetching import Fetch
+from .address import MODELS, read
+from .library import shared_library
 from .source_names import FIRST
 
 FAMOUS: Mapping[str, str] = {"openai-community/gpt2": "GPT-2", "google-bert/bert-base-uncased": "BERT"}
@@ -43,7 +44,7 @@ class FirstModels:
         self.public = public
         self.built: tuple[str, ...] = FIRST
         self._began = time.monotonic()
-        self._found: dict[str, Embeddings] = {}
+        self._there: set[str] = set()
         self._why: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._read, args=(text,), name=f"first {text}", daemon=True) for text in FAMOUS
@@ -53,13 +54,12 @@ class FirstModels:
 
     def _read(self, text: str) -> None:
         try:
-            found = extract(text, public=self.public)
-            for need in NEEDS:
-                read_part(found, need)
+            _, work = shared_library().fetch(text, NEEDS, public=self.public)
+            work(Fetch(text, _pages=1))
         except Exception as error:  # noqa: BLE001 - said on the page, which begins without it
             self._why[text] = one_line(said_of(error, public=self.public))
-            return
-        self._found[text] = found
+        else:
+            self._there.add(text)
 
     def wait(self, seconds: float) -> None:
         """Wait until all have come or failed, for at most so many seconds since the start."""
@@ -67,35 +67,31 @@ class FirstModels:
             thread.join(max(0.0, self._began + seconds - time.monotonic()))
 
     def sources(self) -> tuple[str, ...]:
-        """Return what a page that is opened now begins with, and keep it for all pages."""
-        from .library import shared_library  # imports Gradio
-
-        there = [text for text in FAMOUS if text in self._found]
-        for text in there:
-            shared_library().keep(text, self._found[text], NEEDS, public=self.public)
+        """Return what a page that is opened now begins with."""
+        there = [text for text in FAMOUS if text in self._there]
         if not there:
             return FIRST
         return (*there, *(FIRST[:1] if len(there) < len(FAMOUS) else ()), SINUSOID)
 
     def said(self) -> str:
         """Return one line on those that are not there and how to get them; "" if all are."""
-        missing = [text for text in FAMOUS if text not in self._found]
+        missing = [text for text in FAMOUS if text not in self._there]
         if not missing:
             return ""
         who = " and ".join(FAMOUS[text] for text in missing)
         are = "is" if len(missing) == 1 else "are"
-        if len(self._why.keys() & set(missing)) < len(missing):
+        if not self._why.keys() >= set(missing):
             return f"{who} {are} still being read from the Hub; reload the page to begin with what has come"
-        how = f"with a network, begin with hfposemb app {' '.join(missing)}, or choose {who} among the sources"
-        return f"{who} {are} not shown: {self._why[missing[0]]}; {how}"
+        how = f"run hfposemb app {' '.join(missing)}, or choose {who} among the sources"
+        return f"{who} {are} not shown: {how} ({self._why[missing[0]]})"
 
     def address(self, query: str) -> str:
         """Return the query of a page that begins with more than was there when it was built; "" for any other.
 
         Args:
-            query: Query of the address that was asked for; one that names sources is a view of its own.
+            query: Query of the address that was asked for; one that names sources, or cannot be read, is left as it is.
         """
-        now = self.sources()
-        if now == self.built or "models=" in query:
+        now, asked = self.sources(), read(query)
+        if now == self.built or MODELS in asked or (query and not asked):
             return ""
-        return "&".join(filter(None, [urlencode([("models", text) for text in now], safe="/:"), query]))
+        return "&".join(filter(None, [urlencode([(MODELS, text) for text in now], safe="/:"), query]))

@@ -21,6 +21,10 @@ from hfposemb.checkpoints.access import STRANGER, Access, Visitor, local_path
 from hfposemb.checkpoints.limits import PUBLIC_LIMITS
 from hfposemb.errors import (
     CancelledError,
+    CheckpointError,
+    InputError,
+    MissingExtraError,
+    MissingTableError,
     RefusedError,
     SourceError,
 )
@@ -30,7 +34,8 @@ from hfposemb.tables.sources import BuiltinSource, HubSource, LocalSource, Sourc
 from hfposemb.tables.table import EmbeddingTable, all_rows
 from hfposemb.text import display
 
-from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract, read_part, tables_read
+from .. import limits
+from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
 from ..jobs.lent import LentSource, lent
 from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
 from .accounts import Account, Visit, visit
@@ -106,9 +111,9 @@ class Library:
                 fetch.check()
             try:
                 missing = [need for need in needs if need not in held.read]
-                fetch.expect(sum(table.provenance.nbytes for table in tables_read(found, missing)))
+                fetch.expect(sum(table.provenance.nbytes for table in _tables(found, missing)))
                 for need in missing:
-                    read_part(found, need)
+                    _read(found, need)
                     held.read.add(need)
             finally:
                 held.turn.release()
@@ -122,11 +127,6 @@ class Library:
         """Computed results: those that all visitors share, or those of the account that the event comes from."""
         account = visit().account
         return self._shared_results if account is None else account.results_over(self._shared_results)
-
-    def keep(self, text: str, found: Embeddings, needs: Sequence[str], *, public: bool = False) -> None:
-        """Keep a source that was opened elsewhere, with the parts that were read of it."""
-        self.sources.make(source_key(allowed(text, public=public), public=public), lambda: found)
-        self._hold(found).read.update(needs)
 
     def shares(self, text: str) -> bool:
         """Return whether a Hub model was opened on a public page without anybody's token."""
@@ -159,6 +159,33 @@ class _Held:
 
     read: set[str] = field(default_factory=set)
     turn: Lock = field(default_factory=Lock)
+
+
+def _tables(embeddings: Embeddings, needs: Sequence[str]) -> list[EmbeddingTable]:
+    found = [table for role, table in embeddings.tables.items() if role.rpartition(".")[2] in needs]
+    ties = embeddings.ties.items() if "head" in needs else ()
+    return found + [
+        embeddings.heads[role] for role, tying in ties if tying.how not in ("absent", "alias", "same tensor")
+    ]
+
+
+def _read(embeddings: Embeddings, need: str) -> None:
+    """Read one of ``NEEDS``, or as ``head`` the heads stored apart; do nothing if the source does not have it."""
+    for table in _tables(embeddings, [need]):
+        if table.shape[0] * table.shape[1] * table.dtype.itemsize <= limits.HELD_BYTES:
+            all_rows(table)
+        else:
+            next(iter(table.chunks()))  # fetches all of it: large tables are never fetched in part
+    if need in ("position", "head"):
+        return
+    try:
+        _ = embeddings.token.labels, embeddings.token_marks
+        if need == "inputs":
+            embeddings.inputs("a")
+        if need == "attention":
+            embeddings.logits([0])
+    except (MissingTableError, InputError, MissingExtraError, CheckpointError):
+        pass  # reported by the panel that needs it
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..tables.table import shortened
 from .safetensors.checkpoint import TensorInfo
 
 if TYPE_CHECKING:
@@ -100,11 +101,8 @@ class LiveTensors:
             )
         adapted = self.adapted.get(name)
         rows = (tensor[start:stop] if adapted is None else _looked_up(adapted, tensor, slice(start, stop))).cpu()
-        # Calling the layer would shorten its rows for good, as the first lookup of each does.
-        if (longest := getattr(self._attribute(name.rpartition(".")[0]), "max_norm", None)) is not None:
-            kind = self._attribute(name.rpartition(".")[0]).norm_type
-            rows = rows * (longest / (rows.norm(kind, dim=-1, keepdim=True) + 1e-7)).clamp(max=1)
-        return np.array((rows if str(rows.dtype) == "torch.float64" else rows.float()).numpy())
+        found = np.array((rows if str(rows.dtype) == "torch.float64" else rows.float()).numpy())
+        return shortened(found, self._attribute(name.rpartition(".")[0]))
 
     def modules_of(self, kind: str) -> tuple[str, ...]:
         """Return the names of the modules of class ``kind``, such as ``Embedding``, or of a subclass."""

@@ -15,7 +15,7 @@ from ..text import one_line, written
 from .encodings import PositionEncoding
 from .html_repr import card
 from .output_head import OutputHead, Tying
-from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
+from .table import EmbeddingTable, Labels, Provenance, Vectors, shortened, table_of
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -436,9 +436,7 @@ def _array(role: str, vectors: Numbers) -> Vectors:
     try:
         if callable(detach := getattr(vectors, "detach", None)):
             tensor = detach().cpu()
-            made = np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor)
-            if (longest := getattr(layer, "max_norm", None)) is not None:  # rows are shortened as they are looked up
-                made = made * np.minimum(1, longest / (np.linalg.norm(made, layer.norm_type, -1, keepdims=True) + 1e-7))
+            made = shortened(np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor), layer)
         else:
             made = np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
         return made.reshape(made[0].shape if len(made) == 1 else made[:, 0].shape) if _is_padded(made) else made

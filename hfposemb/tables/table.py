@@ -537,3 +537,14 @@ def _walk(
     step = max(least, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield start, read(start, min(start + step, shape[0]))
+
+
+def shortened(rows: Vectors, layer: Any) -> Vectors:
+    """Return rows of an ``nn.Embedding`` as it looks them up: no longer than its ``max_norm``, if it has one.
+
+    Calling the layer would shorten its rows for good, as the first lookup of each does.
+    """
+    if (longest := getattr(layer, "max_norm", None)) is None:
+        return rows
+    lengths = np.linalg.norm(rows, layer.norm_type, -1, keepdims=True)
+    return np.asarray(rows * np.minimum(1, longest / (lengths + 1e-7)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -22,6 +21,7 @@ from hfposemb.models.architectures.tied_types import UNTIED
 from tests.checks.planted import EMBED, change, edit, llama, set_rows, shards, tokenizer, write
 from tests.conftest import FULL
 from tests.hub import FakeHub
+from tests.support.checkpoints.sparse_files import sparse, write_rows
 
 LAYERS, WIDTH, TOKENS = 32, 4096, 128_256
 SQUARE, NARROW, WIDE = [4096, 4096], [1024, 4096], [14_336, 4096]
@@ -58,33 +58,11 @@ def large(folder: Path, *, zero: int | None = None) -> dict[str, bytes | str | P
     for layer in range(LAYERS):
         shapes |= {f"model.layers.{layer}.{part}.weight": shape for part, shape in SHAPES.items()}
     shapes |= {"lm_head.weight": [TOKENS, WIDTH]}
-    names = list(shapes)
-    quarter = -(-len(names) // 4)
-    files: dict[str, bytes | str | Path] = {}
-    where: dict[str, str] = {}
-    for place in range(4):
-        file = f"model-0000{place + 1}-of-00004.safetensors"
-        header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-        at = 0
-        for name in names[quarter * place : quarter * (place + 1)]:
-            size = 2 * int(np.prod(shapes[name]))
-            header[name] = {"dtype": "BF16", "shape": shapes[name], "data_offsets": [at, at + size]}
-            where[name], at = file, at + size
-        text = json.dumps(header).encode()
-        with (folder / file).open("wb") as out:
-            out.write(len(text).to_bytes(8, "little") + text)
-            if place == 0:
-                # The last 512 rows are real, the rest of the file is a hole.
-                start = 8 + len(text) + 2 * WIDTH * (TOKENS - 512)
-                values = np.random.default_rng(0).standard_normal((512, WIDTH)).astype("<f4")
-                if zero is not None:
-                    values[zero - TOKENS + 512] = 0
-                out.seek(start)
-                out.write((values.view("<u4") >> 16).astype("<u2").tobytes())
-            out.truncate(8 + len(text) + at)
-        files[file] = folder / file
-    files["model.safetensors.index.json"] = json.dumps({"metadata": {}, "weight_map": where})
-    files["config.json"] = json.dumps(CONFIG)
+    files = sparse(folder, shapes, 4, CONFIG)
+    values = np.random.default_rng(0).standard_normal((512, WIDTH)).astype("<f4")  # the last rows are real
+    if zero is not None:
+        values[zero - TOKENS + 512] = 0
+    write_rows(folder / "model-00001-of-00004.safetensors", "model.embed_tokens.weight", TOKENS - 512, values)
     added = {str(row): {"content": f"<|reserved_{row}|>", "special": True} for row in range(128_000, TOKENS)}
     for row, name in ((128_000, "begin_of_text"), (128_006, "start_header_id"), (128_009, "eot_id")):
         added[str(row)]["content"] = f"<|{name}|>"

@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Facts
-from ..nulls.surrogates import finite_rows
+from ..row_values import read_rows
 
 MOST_ROWS = 50_000
 """Maximum number of rows among which neighbours are looked for; of larger tables, random ones."""
@@ -90,12 +90,12 @@ def intrinsic_dimension(value: EmbeddingTable | PositionEncoding, *, seed: int =
         (1.0, 1.0)
     """
     table = table_in(value)
-    whole = finite_rows(table)
+    whole = np.flatnonzero(table.finite)
     rng = np.random.default_rng(seed)
-    rows = whole
-    if len(rows) > MOST_ROWS:
-        rows = rows[np.sort(rng.choice(len(rows), MOST_ROWS, replace=False))]
-    rows = np.unique(rows, axis=0)
+    taken = whole
+    if len(whole) > MOST_ROWS:
+        taken = whole[np.sort(rng.choice(len(whole), MOST_ROWS, replace=False))]
+    rows = np.unique(np.asarray(read_rows(table, taken), np.float64), axis=0)
     if len(rows) < FEWEST:
         raise InputError(f"{table.name} has {len(rows)} different finite rows; an intrinsic dimension needs {FEWEST}")
     middle = rows.mean(axis=0)

@@ -392,9 +392,8 @@ def _codes(opened: Opened, named: Named) -> Expected:
 
 def _joined_codes(opened: Opened, named: Named) -> Expected:
     """Say what looks up the rows of one table for all codebooks; no configuration says it of all types alike."""
-    stated = next((one for one in _CODEBOOKS if type(opened.whole.get(one) or opened.config.get(one)) is int), None)
+    count = next((value for one in _CODEBOOKS if type(value := opened.whole.get(one)) is int), 1)
     rows = opened.tensors.info(named.tensors[0]).shape[0]
-    count = 1 if stated is None else opened.whole.get(stated) or opened.config[stated]
     if not 1 < count <= rows or rows % count:
         return Expected(RowLookup("a code of audio", {"kind": "codes", "codebooks": None}))
     said = f"a code of each of {count} codebooks, {rows // count:,} rows each"

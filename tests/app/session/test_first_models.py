@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,15 @@ from hfposemb.app.session.source_names import FIRST
 from hfposemb import app
 from tests.architectures.tiny import build
 from tests.hub import FakeHub
+from tests.support.installing import ROOT, serving
 
 GPT2, BERT = FAMOUS
+
+
+@pytest.fixture(autouse=True)
+def nothing_open() -> None:
+    """Forget what other tests have opened in this process."""
+    shared_library.cache_clear()
 
 
 @pytest.fixture
@@ -81,7 +89,10 @@ def test_what_comes_late_is_for_pages_that_are_opened_later(hub: FakeHub, put: C
     assert first.address("") == ""
     ended(first)
     assert first.address("tab=tokens") == f"models={GPT2}&models={BERT}&models={SINUSOID}&tab=tokens"
-    assert first.address("models=sample:bert") == ""
+    for of_its_own in ("models=sample:bert", "tab=words&models=sample%3Abert", "&" * 99, "models=", "x=" + "y" * 9999):
+        assert first.address(of_its_own) == "", "a redirect would lose a view, or never end"
+    assert first.address("text=models%3D").startswith(f"models={GPT2}&")
+    assert first.address(first.address("tab=tokens")) == ""
 
 
 def test_the_app_begins_with_them_and_stays_as_it_is(hub: FakeHub, put: Callable[..., None]) -> None:
@@ -95,3 +106,16 @@ def test_the_app_begins_with_them_and_stays_as_it_is(hub: FakeHub, put: Callable
         assert "BERT is not shown" in page
     finally:
         blocks.close()
+
+
+def test_offline_asks_for_nothing(hub: FakeHub, put: Callable[..., None], tmp_path: Path) -> None:
+    put(GPT2, BERT)
+    arguments = ("-m", "hfposemb", "app", "--offline", "--no-open", "--port", "PORT")
+    with (
+        serving(Path(sys.executable), *arguments, cwd=tmp_path, PYTHONPATH=str(ROOT)) as served,
+        urllib.request.urlopen(served.url) as answer,
+    ):
+        page = answer.read().decode()
+    assert "GPT-2 and BERT are not shown: " in page
+    assert "offline mode is on" in page
+    assert hub.requests == []

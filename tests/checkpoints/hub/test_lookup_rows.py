@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import CheckpointError
 from tests.hub.server import FakeHub
+from tests.support.checkpoints.sparse_files import sparse, write_rows
 
 BASE, WIDTH, PARTS = 20_000_000, 2560, 512
 CONFIG = {
@@ -23,49 +23,19 @@ ROWS = 320_001_536  # what sixteen primes from 20,000,003 add up to, in steps of
 MODULE = "model.layers.1.ple.ple_embedding.ngram_embedding"
 
 
-def sparse(folder: Path, shapes: dict[str, list[int]], files: int) -> dict[str, bytes | str | Path]:
-    """Write tensors of BF16 into files that are nearly nothing but holes; row ``r`` of a table begins with ``r``."""
-    made: dict[str, bytes | str | Path] = {"config.json": json.dumps(CONFIG)}
-    where: dict[str, str] = {}
-    names = list(shapes)
-    each = -(-len(names) // files)
-    for place in range(files):
-        file = f"model-{place + 1:05}-of-{files:05}.safetensors" if files > 1 else "model.safetensors"
-        header, at = {}, 0
-        for name in names[each * place : each * (place + 1)]:
-            size = 2 * int(np.prod(shapes[name]))
-            header[name] = {"dtype": "BF16", "shape": shapes[name], "data_offsets": [at, at + size]}
-            where[name], at = file, at + size
-        text = json.dumps(header).encode()
-        with (folder / file).open("wb") as out:
-            out.write(struct.pack("<Q", len(text)) + text)
-            out.truncate(8 + len(text) + at)
-        made[file] = folder / file
-    if files > 1:
-        made["model.safetensors.index.json"] = json.dumps({"metadata": {}, "weight_map": where})
-    return made
-
-
-def mark(path: Path, name: str, row: int, width: int, value: float) -> None:
-    """Write a row of BF16 into a tensor of a file."""
-    with path.open("r+b") as file:
-        length = struct.unpack("<Q", file.read(8))[0]
-        start = json.loads(file.read(length))[name]["data_offsets"][0]
-        file.seek(8 + length + start + 2 * row * width)
-        file.write((np.full(width, value, "<f4").view("<u4") >> 16).astype("<u2").tobytes())
-
-
 def written(folder: Path, files: int, rows: list[int]) -> dict[str, bytes | str | Path]:
     """Write a checkpoint with a table of 102 GB, as a whole in one file or in 512 parts in several; mark some rows."""
     parts = 1 if files == 1 else PARTS
     each = ROWS // parts
     tensors = [f"{MODULE}.weight" if files == 1 else f"{MODULE}.shard_{at}.weight" for at in range(parts)]
     shapes = {"model.embed_tokens.weight": [248_320, WIDTH], **{name: [each, WIDTH // 16] for name in tensors}}
-    made = sparse(folder, shapes, files)
+    made = sparse(folder, shapes, files, CONFIG)
     index = json.loads(str(made.get("model.safetensors.index.json", '{"weight_map": {}}')))["weight_map"]
     for number, row in enumerate(rows):
         name = tensors[row // each]
-        mark(folder / index.get(name, "model.safetensors"), name, row % each, WIDTH // 16, number + 1)
+        write_rows(
+            folder / index.get(name, "model.safetensors"), name, row % each, np.full((1, WIDTH // 16), number + 1.0)
+        )
     return made
 
 
@@ -107,7 +77,7 @@ def test_many_far_rows_are_not_read_together(hub: FakeHub, tmp_path: Path) -> No
 
 def test_parts_in_many_files_are_not_counted(hub: FakeHub, tmp_path: Path) -> None:
     shapes = {f"m.ngram_embeddings.embedders.{at}.weight": [5, 4] for at in range(130)}
-    hub.add("a/many", sparse(tmp_path, {"m.embed_tokens.weight": [20, 4], **shapes}, 131))
+    hub.add("a/many", sparse(tmp_path, {"m.embed_tokens.weight": [20, 4], **shapes}, 131, CONFIG))
     with pytest.raises(CheckpointError, match="lies in more than 100 files, and"):
         hpe.extract("a/many").lookup("ngram")
     assert len(hub.requests) <= 220
