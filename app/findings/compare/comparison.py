@@ -301,16 +301,18 @@ def pairs_title(found: Compared) -> str:
     above = [pair for pair in tested if html_tables.standing(pair.measures["CKA"], pair.p("CKA")) == "above"]
     if not pairs:
         return "No two tables could be compared"
-    most = max(above or pairs, key=lambda pair: pair.observed["CKA"])
+    most = max(above or (tested if len(tested) == 1 else pairs), key=lambda pair: pair.observed["CKA"])
     left, right = (named.get(name, name) for name in (most.left, most.right))
     tables, cka = f"{most.role}s of {left} and {right}", f"CKA {html_tables.figure(most.observed['CKA'])}"
     if not tested:
         why = f": {most.untested}" if most.untested else ""
         return f"The {tables} are the most similar, by {cka}, not compared with chance{why}"
-    beside = f" (p corrected for {most.among} comparisons)" if most.among > 1 else ""
+    among = tested[0].among  # the same of all
+    beside = f" (p corrected for {among} comparisons)" if among > 1 else ""
     beside += f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
     if not above:
         none = "No two tables are" if len(tested) == len(pairs) else f"None of {len(tested)} pairs of tables is"
+        none = f"The {tables} are no" if len(tested) == 1 < len(pairs) else none
         return f"{none} more similar than expected by chance{beside}"
     if len(above) > 1:
         return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}{beside}"

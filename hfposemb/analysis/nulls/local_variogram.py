@@ -358,5 +358,5 @@ def profile_note(left: Residuals, right: Residuals) -> tuple[str, dict[str, floa
         related = float(np.corrcoef(*logs)[0, 1]) if min(float(values.std()) for values in logs) > 0 else 0.0
         if related >= ALIKE and min(folds) >= VARIES:
             alike[name] = related
-        said.append(f"{name} {folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {related:.2f})")
-    return f"along the tables, in {PARTS} parts, varies {', '.join(said)}", alike
+        said.append(f"the {name} varies {folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {related:.2f})")
+    return f"along the tables, in {PARTS} parts, {' and '.join(said)}", alike
