@@ -77,7 +77,7 @@ class SourceBar:
 
     def offering(self, texts: Sequence[str], own: Sequence[str]) -> Any:
         """Return the update of the field that offers these sources and the visitor's ``own`` among the others."""
-        return gr.update(choices=offered((*filter(None, texts), *own, *self.first)))
+        return gr.update(choices=offered(texts, (*own, *self.first)))
 
     def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
@@ -143,9 +143,9 @@ def placed(texts: Sequence[str], before: Sequence[str]) -> list[str]:
     return places
 
 
-def offered(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return these sources and the presets as choices of the field."""
-    return choices((*texts, *PRESETS, *HUB_PRESETS))
+def offered(texts: Sequence[str], own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return these sources, the visitor's ``own`` and the presets as choices of the field."""
+    return choices([text for text in texts if text], (*own, *PRESETS, *HUB_PRESETS))
 
 
 def counted(texts: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.kept import Kept, size_of
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened, problems
-from hfposemb.app.session.source_names import choice, short_name
+from hfposemb.app.session.source_names import choices, short_name
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
@@ -195,7 +195,7 @@ def test_errors_are_written_as_text() -> None:
         ("sample:gpt2@step-500", "Demo GPT-2 step 500"),
         ("sinusoidal:256x128", "Sinusoid"),
         ("random:8x8", "Untrained"),
-        ("openai-community/gpt2", "gpt2"),
+        ("openai-community/gpt2", "GPT-2"),
         ("/data/my-bert", "my-bert"),
         ("/data/my-bert/model.safetensors", "my-bert"),
         ("a b c", "a b c"),
@@ -203,7 +203,7 @@ def test_errors_are_written_as_text() -> None:
 )
 def test_short_names(text: str, name: str) -> None:
     assert short_name(text) == name
-    assert choice(text)[1] == text
+    assert choices([text]) == [(name, text)]
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
