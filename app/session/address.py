@@ -26,7 +26,6 @@ from ..components.events import QUIET, UNFOLDED
 from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
-from .opened import split
 
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
@@ -179,7 +178,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
 
     def show(event: Happened, own: list[str]) -> list[Any]:
         found = unfolding(read(event.get("query") or ""), session.opens)
-        texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
+        texts, beyond = session.fitting(list(sources_of(found.get(MODELS, ()), public=session.public)))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]

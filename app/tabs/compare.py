@@ -201,7 +201,6 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
             value=pair.value,
             label="Pair",
             visible=len(choices) > 1,
-            elem_classes="pair",
             scale=3,
             min_width=320,
         )

@@ -65,7 +65,7 @@ def test_page_without_sources_is_empty_and_says_so(page: Page, serve: Callable[.
     page.goto(serve(build(sources=("random:24x8", "sinusoidal:24x8"))))
     page.get_by_role("tab", name="Positions", exact=True).click()
     page.locator("hfposemb-row canvas, hfposemb-row svg.main-svg").first.wait_for()
-    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
+    field = page.get_by_label("Models to compare (up to 8)").locator("visible=true")
     for count, added in ((3, "counting:24x8"), (4, "sigmoid:24x8"), (4, "counting:32x8")):
         field.fill(added)
         field.press("Enter")

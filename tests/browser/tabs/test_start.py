@@ -84,7 +84,7 @@ def near_top(top: float) -> bool:
 
 def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, tiny: str) -> None:
     open_start(page, site, tiny, "sinusoidal:64x16")
-    field = page.get_by_label("Models to compare (up to 4)")
+    field = page.get_by_label("Models to compare (up to 8)")
     assert field.get_attribute("placeholder") == "+ Add model"
     field.fill("<img src=x onerror=alert(1)>")
     field.press("Enter")
