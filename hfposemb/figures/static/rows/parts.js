@@ -151,16 +151,14 @@ export function help(text, title, id) {
 }
 
 /**
- * Return the button that gives a panel the whole window, or takes it back.
- * @param {string} title of the panel
- * @param {boolean} pressed
- * @param {() => void} toggle
+ * Return the button that takes the whole window from a panel.
+ * @param {() => void} leave
  */
-export function presentButton(title, pressed, toggle) {
-  const node = button("present", h("span", "", pressed ? "×" : "⤢"));
-  node.setAttribute("aria-label", pressed ? "Leave the whole window" : `Present: ${title}`);
-  node.title = pressed ? "Leave (Esc)" : "Present (p)";
-  node.onclick = toggle;
+export function presentButton(leave) {
+  const node = button("present", h("span", "", "×"));
+  node.setAttribute("aria-label", "Leave the whole window");
+  node.title = "Leave (Esc)";
+  node.onclick = leave;
   return node;
 }
 
@@ -185,6 +183,8 @@ export function neighbourList(list, value, choose) {
   return h("div", "list", name, h("ol", "", ...rows));
 }
 
+const PRIVATE = /^(?:[^.]+|127\..*|10\..*|192\.168\..*|172\.(?:1[6-9]|2\d|3[01])\..*|\[.*\]|.*\.(?:local|lan|internal))$/;
+
 /**
  * Return what reproduces the numbers of a panel, each text with a button that copies it.
  * @param {RecipeSpec} recipe
@@ -202,8 +202,7 @@ export function recipeParts(recipe, title) {
     return h("div", "", h("p", "", h("strong", "", name), copy), code);
   };
   // Nobody else can open an address of this machine.
-  const own = local || !/^https?:$/.test(location.protocol)
-    || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+  const own = local || !/^https?:$/.test(location.protocol) || PRIVATE.test(location.hostname);
   const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
   const opened = openPart(recipe, title, saveText, own ? undefined : location.href);
   return [part("Python", python), opened, ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
