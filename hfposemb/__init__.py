@@ -30,6 +30,7 @@ _HOME = {
     "logit_shares": "composition.attention_logits",
     "logits_by_distance": "composition.attention_logits",
     "mean_cosine_by_distance": "figures.named_figures",
+    "mixture": "composition.word_mixture",
     "moved_neighbours": "composition.amplitude_sweep",
     "neighbours": "analysis.similarity.nearest_rows",
     "norms": "analysis.rows",
@@ -64,6 +65,7 @@ _HOME = {
     "undertrained_tokens": "analysis.tokens.undertrained",
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
+    "word_plane": "analysis.tokens.word_sets",
 }
 """Module of each public name. Names are imported on first use, so that ``import hfposemb`` is fast.
 

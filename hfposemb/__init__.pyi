@@ -23,6 +23,7 @@ from .analysis.similarity.similarity_matrix import similarity_distribution as si
 from .analysis.tokens.new_rows import row_origin as row_origin
 from .analysis.tokens.two_nn import intrinsic_dimension as intrinsic_dimension
 from .analysis.tokens.undertrained import undertrained_tokens as undertrained_tokens
+from .analysis.tokens.word_sets import word_plane as word_plane
 from .checks.check_report import CheckReport as CheckReport
 from .checks.running import check as check
 from .comparison.aligned_maps import align_maps as align_maps
@@ -44,6 +45,7 @@ from .composition.attention_logits import identical_word_logits as identical_wor
 from .composition.attention_logits import logit_shares as logit_shares
 from .composition.attention_logits import logits_by_distance as logits_by_distance
 from .composition.variance_decomposition import sum_cloud as sum_cloud
+from .composition.word_mixture import mixture as mixture
 from .composition.word_order import reorder_words as reorder_words
 from .errors import HfposembError as HfposembError
 from .figures.named_figures import mean_cosine_by_distance as mean_cosine_by_distance

@@ -276,6 +276,33 @@ def _intrinsic_dimension(axes: Any) -> None:
     labelled(axes, "dimension of made rows", "intrinsic dimension found")
 
 
+@drawing("mixture")
+def _mixture(axes: Any) -> None:
+    minilm, rng = hpe.extract("sample:minilm"), np.random.default_rng(0)
+    words = rng.permutation(
+        [row for row, label in enumerate(minilm.token.labels) if label.isalpha() and len(label) > 2]
+    )
+    found = [hpe.mixture(minilm, int(row)) for row in words[:60]]
+    steps, null = np.arange(1, 7), [hpe.mixture(minilm, "airplane", k).null for k in range(1, 7)]
+    axes.fill_between(
+        steps, [one.low for one in null], [one.high for one in null], color=GREY, alpha=0.3, label="random vectors"
+    )
+    axes.plot(steps, np.median([one.explained for one in found], axis=0), color=BLUE, label="60 random words, median")
+    axes.plot(steps, hpe.mixture(minilm, "airplane").explained, ".-", color=ORANGE, label="airplane")
+    labelled(axes, "words in the mixture", "R²")
+
+
+@drawing("word-plane", panels=2)
+def _word_plane(axes: Any) -> None:
+    for one, name in zip(axes, ("months", "days"), strict=True):
+        found = hpe.word_plane(hpe.extract("sample:minilm").token, name)
+        one.plot(*found.coordinates.T, ".-", color=BLUE)
+        for label, place in zip(found.labels, found.coordinates, strict=True):
+            one.annotate(label, place, fontsize=7, color=GREY)
+        one.set_title(name, color=GREY, fontsize=9)
+        one.set_aspect("equal")
+
+
 @drawing("token-isoscore")
 def _token_isoscore(axes: Any) -> None:
     noise = hpe.from_arrays(token=np.random.default_rng(0).normal(size=(4000, 128))).token

@@ -54,6 +54,16 @@ def moved(source: Opened, adding: PositionAddition, row: int, place: int, *, amp
     return _of_sum(source, adding, body)
 
 
+def mixture(source: Opened, adding: PositionAddition, row: int, *, amplitude: float) -> Recipe:
+    """Return the recipe of a word as a mixture of others, alone and with every position added."""
+    body = [
+        "places = np.flatnonzero(words.usable)",
+        f"found = hpe.mixture(words, {row}, positions=places, amplitude={amplitude:g})",
+        *dict_lines({"alone": "dict(zip(found.labels, found.weights))", "with positions": "found.weights_at"}),
+    ]
+    return _of_sum(source, adding, body)
+
+
 def anchors(source: Opened, adding: PositionAddition, row: int, others: Sequence[int]) -> Recipe:
     """Return the recipe of the cosines of a word with anchor words at every amplitude."""
     body = [f"shown = hpe.anchor_similarity(words, {row}, [{comma_separated(others)}]).mean"]

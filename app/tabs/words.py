@@ -27,6 +27,7 @@ from ..findings.words.sum_amplitude import (
     finding_panel,
     lists_panel,
     map_panel,
+    mixture_panel,
     recovery_panel,
     survival_panel,
 )
@@ -79,7 +80,8 @@ def first_panels(view: View) -> Panels:
 
 def remaining_panels(view: View) -> list[Any]:
     """Return what remains of each part: two rows, of which the first is the anchor words."""
-    return [Panels((anchor_panel(view),)), Panels((recovery_panel(view), map_panel(view)), columns=2)]
+    both = Panels((mixture_panel(view), recovery_panel(view), map_panel(view)), columns=2)
+    return [Panels((anchor_panel(view),)), both]
 
 
 def sum_panels(view: View) -> Panels:
@@ -207,7 +209,7 @@ def create_layout(session: Session) -> Layout:
         box, summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
         with box:
             clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
-        title = "Anchor words, and recovering both parts from the sum"
+        title = "A word as a mixture, anchor words, and recovering both parts from the sum"
         box, remains = session.fold("remains", title, holds=["anchors"])
         with box, gr.Row(equal_height=True):
             with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):

@@ -289,6 +289,15 @@ def run_neighbours(given: argparse.Namespace) -> None:
     print_result(found if several else found[0], {"results": results} if several else results[0], given)
 
 
+def run_mixture(given: argparse.Namespace) -> None:
+    """Print a word as a mixture of others, before and after positions are added."""
+    from ..composition.word_mixture import mixture
+
+    source = opened_source(given)
+    found = mixture(source, typed(given.word), given.k, positions=whole_numbers(given.positions, "--positions"))
+    print_result(found, {"table": source.token.name, **found.to_dict()}, given)
+
+
 def run_verify(given: argparse.Namespace) -> None:
     """Compare what was extracted with the model that transformers loads; raise ``HfposembError`` if they differ."""
     from ..models.verification.verifying import verify

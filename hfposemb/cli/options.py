@@ -42,7 +42,7 @@ def whole_numbers(text: str, option: str) -> list[int]:
     """Return ids separated by commas. Raises ``InputError``."""
     ids = [part.strip() for part in text.split(",") if part.strip()]
     if wrong := [part for part in ids if not (part.isascii() and part.isdecimal() and len(part) < 19)]:
-        raise InputError(f"{option} takes ids separated by commas, such as 177,188; got {wrong[0]!r:.40}")
+        raise InputError(f"{option} takes whole numbers separated by commas, such as 177,188; got {wrong[0]!r:.40}")
     return [int(part) for part in ids]
 
 

@@ -24,6 +24,7 @@ from .inspecting import (
     run_extract,
     run_head,
     run_info,
+    run_mixture,
     run_neighbours,
     run_odd,
     run_project,
@@ -179,6 +180,14 @@ def _table_commands(commands: Commands) -> None:
     command.add_argument("queries", nargs="+", metavar="QUERY", help="a label or a row number")
     command.add_argument("-k", type=int, default=10, help="number of neighbours (default: 10)")
     _add_metric(command)
+
+    command = _command(
+        commands, "mixture", run_mixture, "write a word as a weighted sum of a few others, and with positions added"
+    )
+    _add_source(command)
+    command.add_argument("word", metavar="WORD", help="a label or a row number")
+    command.add_argument("-k", type=int, default=6, help="number of words to mix it from (default: 6)")
+    command.add_argument("--positions", default="", metavar="P,…", help="positions to add to it, such as 1,5,20")
 
 
 def _compare_command(commands: Commands) -> None:

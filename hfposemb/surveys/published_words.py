@@ -9,19 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import anisotropy, spectrum
+from ..analysis.row_values import read_rows
 from ..analysis.rows import directed, mean_row, norms
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.similarity.row_pairs import pair_similarities
+from ..analysis.tokens.word_sets import WORD_SETS, spelt_row, turn
 from ..errors import InputError
 from ..tables.encoding_base import unit_rows
 from ..tables.table import EmbeddingTable
 from .claims import Claim, Measured, Models, Study
 
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 NUMBERS = range(10, 100)
 """Numbers whose rows are compared: all of two digits, so that decades have ten each."""
 
@@ -30,33 +27,16 @@ SHUFFLES = 999
 
 def _rows_of(table: EmbeddingTable, words: Sequence[str]) -> NDArray[np.float64]:
     """Return the unit rows of words, as they are written in a text or with a capital letter. Raises ``InputError``."""
-    rows = []
-    for word in words:
-        spelt = next(
-            (one for one in (word, f" {word}", word.capitalize(), f" {word.capitalize()}") if one in table), ""
-        )
-        if not spelt:
-            raise InputError(f"{table.name} has no token {word!r}")
-        rows.append(table.row(spelt))
+    rows = np.array([spelt_row(table, word) for word in words])
     if not directed(table)[rows].all():
         raise InputError(f"a row of {', '.join(words[:3])} … is zero or not finite in {table.name}")
-    return np.concatenate([unit_rows(table.rows(row, row + 1)) for row in rows])
-
-
-def _first_mode(rows: NDArray[np.float64]) -> float:
-    """Return the share of the variance of rows in a cycle that is in their first Fourier mode, one turn a cycle."""
-    power = np.square(np.abs(np.fft.rfft(rows - rows.mean(axis=0), axis=0))).sum(axis=1)
-    power[1 : (len(rows) + 1) // 2] *= 2  # all but the mean and, for an even count, the fastest come in pairs
-    return float(power[1] / power.sum())
+    return unit_rows(read_rows(table, rows))
 
 
 def _circle(models: Models, *, words: Sequence[str]) -> Measured:
-    rows = _rows_of(models["words"].token, words)
-    found, rng = _first_mode(rows), np.random.default_rng(0)
-    drawn = np.array([_first_mode(rows[rng.permutation(len(rows))]) for _ in range(SHUFFLES)])
-    p = (1 + int((drawn >= found).sum())) / (1 + SHUFFLES)
-    said = f"one turn holds {100 * found:.1f} % of their variance, in shuffled order {100 * drawn.mean():.1f} %"
-    return Measured(found, f"{said}, p {p:.3f}", p <= 0.05)
+    found = turn(_rows_of(models["words"].token, words), draws=SHUFFLES, seed=0)
+    shares = f"{100 * found.observed:.1f} % of their variance, in shuffled order {100 * found.mean:.1f} %"
+    return Measured(found.observed, f"one turn holds {shares}, p {found.p:.3f}", found.beyond)
 
 
 def _by_last_digit(models: Models) -> Measured:
@@ -173,13 +153,13 @@ WORDS: Mapping[str, Study] = {
             Claim(
                 "the months lie on a circle in their order",
                 ("words",),
-                partial(_circle, words=MONTHS),
+                partial(_circle, words=WORD_SETS["months"]),
                 _TURN,
             ),
             Claim(
                 "the days of the week lie on a circle in their order",
                 ("words",),
-                partial(_circle, words=DAYS),
+                partial(_circle, words=WORD_SETS["days"]),
                 _TURN,
             ),
         ),

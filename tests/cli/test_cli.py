@@ -32,6 +32,7 @@ COMMANDS = (
     "project",
     "similarity",
     "neighbours",
+    "mixture",
     "compare",
     "survey",
     "atlas",

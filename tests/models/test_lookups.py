@@ -401,7 +401,10 @@ def test_commands_read_and_show_rows(qwen4: Path, tmp_path: Path, capsys: pytest
     assert "nearest to '17'" in capsys.readouterr().out
     for wrong, message in (
         (["info", "sample:gpt2", "--ids", "1"], "no table 'ngram': it has none beside its word table"),
-        (["info", str(qwen4), "--ids", "1,x"], "--ids takes ids separated by commas, such as 177,188; got 'x'"),
+        (
+            ["info", str(qwen4), "--ids", "1,x"],
+            "--ids takes whole numbers separated by commas, such as 177,188; got 'x'",
+        ),
         (["info", str(qwen4), "--table", "ngram"], "give one of them"),
         (["extract", str(qwen4), "--table", "per-layer", "--out", "x.npy"], "has no per_layer table.*tables: token, "),
     ):

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
+from hfposemb.analysis.tokens.word_sets import WORD_SETS
 from hfposemb.cli.main import main
 from hfposemb.surveys import published_findings as module
 from hfposemb.surveys.claims import Models
 from hfposemb.surveys.published_findings import STUDIES
-from hfposemb.surveys.published_words import MONTHS, _by_last_digit, _circle
+from hfposemb.surveys.published_words import _by_last_digit, _circle
 from hfposemb.surveys.reproduction import Reproduction, reproduce, reproduce_all
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource
@@ -200,7 +201,7 @@ def test_all_studies_are_the_default(hub: FakeHub, monkeypatch: pytest.MonkeyPat
 
 
 def months(rows: np.ndarray) -> Models:
-    return {"words": hpe.from_arrays(token=rows, labels=MONTHS)}
+    return {"words": hpe.from_arrays(token=rows, labels=WORD_SETS["months"])}
 
 
 def test_a_circle_of_words_is_told_from_words_in_any_order() -> None:
@@ -212,8 +213,8 @@ def test_a_circle_of_words_is_told_from_words_in_any_order() -> None:
     for _ in range(60):
         noise = rng.normal(size=(12, 32))
         plane = np.linalg.qr(rng.normal(size=(32, 2)))[0].T
-        found["noise"] += _circle(months(noise), words=MONTHS).agrees
-        found["circle"] += _circle(months(4 * circle @ plane + noise), words=MONTHS).agrees
+        found["noise"] += _circle(months(noise), words=WORD_SETS["months"]).agrees
+        found["circle"] += _circle(months(4 * circle @ plane + noise), words=WORD_SETS["months"]).agrees
     assert found["noise"] <= 8
     assert found["circle"] >= 54
 

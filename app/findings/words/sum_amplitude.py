@@ -61,6 +61,14 @@ order and stay outside the grey band, which contains 95 % of the cosines with ra
 """
 
 
+MIXTURE_HELP = """
+The word’s row as a weighted sum of the directions of six other words, all taken from the mean word: the closest to what
+is left over joins, and all weights are fitted anew (orthogonal matching pursuit). Then a position is added, and the
+same six words are fitted to the sum. Where their weights hardly change, the position lies at right angles to the words
+and can be told apart from a change of meaning. The first words are relatives; the last ones are what chance leaves.
+"""
+
+
 RECOVERY_HELP = """
 The word is decoded as the token nearest to the sum, by distance. The position is decoded by a linear map, the
 discriminant yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) (Fisher 1936), where Σ is the scatter of the tokens, estimated on tokens that
@@ -246,6 +254,36 @@ def anchor_panel(view: View) -> Panel:
         )
 
     return panel_unless("anchors", "Cosine with anchor words", ANCHOR_HELP, made)
+
+
+def mixture_panel(view: View) -> Panel:
+    """Draw the weights of the words that the chosen word is a mixture of, with each position added."""
+
+    def made(empty: Panel) -> Panel:
+        found = view.mixture()
+        order = np.argsort(-found.weights, kind="stable")
+        names = [shown(found.labels[place]) for place in order]
+        series = [
+            Series(names[rank], found.weights_at[:, place], ANCHOR_COLOURS[rank], "solid", found.positions)
+            for rank, place in enumerate(order.tolist())
+        ]
+        x, y = Axis("position that is added"), Axis("weight")
+        null, shares = found.null, found.explained_at
+        alone = " + ".join(f"{number(float(found.weights[place]))} {shown(found.labels[place])}" for place in order[:2])
+        low, high = np.quantile(found.weights_at[:, order[0]], (0.025, 0.975))
+        title = f"“{view.word}” = {alone} + …; with positions at {view.times}, the weight of “{names[0]}” is"
+        return replace(
+            empty,
+            title=f"{title} {number(float(low))} to {number(float(high))}",
+            subtitle=f"Six words explain {percent(null.observed)} of the word, of random vectors {percent(null.mean)} "
+            f"(95 % at most {percent(null.high)}); of word and position {percent(float(np.median(shares)))}.",
+            drawings=(Drawing(line_figures.curves(series, x=x, y=y, labels="end", height=290)),),
+            foot=f"{found.candidates:,} words could join · range: 95 % of {len(shares):,} positions · seed {null.seed}",
+            actions=FILES,
+            recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
+        )
+
+    return panel_unless("mixture", "A word as a mixture of others", MIXTURE_HELP, made)
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:

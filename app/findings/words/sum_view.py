@@ -23,6 +23,7 @@ from hfposemb.composition.amplitude_sweep import (
 from hfposemb.composition.anchor_words import AnchorSimilarity, anchor_similarity
 from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
+from hfposemb.composition.word_mixture import Mixture, mixture
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
 from hfposemb.lazy_attributes import lazy_attribute
@@ -219,6 +220,14 @@ class View:
         return self._result(
             ("anchors", self.adding(self.asked.whose), self.token, rows),
             lambda: anchor_similarity(self.chosen, self.token, np.array(rows, np.int64)),
+        )
+
+    def mixture(self) -> Mixture:
+        """Return the chosen word as a mixture of others, alone and with every position added."""
+        places = np.flatnonzero(self.chosen.usable)
+        return self._result(
+            ("mixture", self.adding(self.asked.whose), self.token, self.asked.amplitude),
+            lambda: mixture(self.chosen, self.token, positions=places, amplitude=self.asked.amplitude),
         )
 
     @lazy_attribute

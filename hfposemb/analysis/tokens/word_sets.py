@@ -1,0 +1,138 @@
+"""The plane that a set of words spans, such as days, months or numbers, and whether they turn in it in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...tables.encoding_base import unit_rows
+from ...tables.null_comparison import Null, beside
+from ...tables.table import EmbeddingTable
+from ...tables.tabular import Columns, Tabular
+from ..row_values import Floats, Rows, read_rows
+from ..rows import directed
+
+WORD_SETS = {
+    "months": (
+        *("january", "february", "march", "april", "may", "june"),
+        *("july", "august", "september", "october", "november", "december"),
+    ),
+    "days": ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    "numbers": tuple(map(str, range(10, 30))),
+}
+"""Sets of words by name, in their order."""
+
+FEWEST = 4
+"""Minimum number of words; three always lie in a plane."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordPlane(Tabular):
+    """Words in the plane that holds most of their variance.
+
+    Attributes:
+        labels: The words as the vocabulary spells them.
+        rows: Their rows [n].
+        coordinates: Their places in the plane, from their mean [n, 2].
+        share: Share of their variance in the plane, beside that of as many random words of the same class.
+        turn: Share of their variance in one turn, the first Fourier mode of their order, beside shuffled orders. An
+            open arc has a large one too.
+    """
+
+    labels: tuple[str, ...]
+    rows: Rows
+    coordinates: Floats
+    share: Null
+    turn: Null
+
+    def columns(self) -> Columns:
+        """Return one row per word: ``row``, ``label``, ``x`` and ``y``."""
+        x, y = self.coordinates.T
+        return {"row": self.rows, "label": self.labels, "x": x, "y": y}
+
+    def __str__(self) -> str:
+        share, turn = self.share, self.turn
+        return (
+            f"{len(self.labels)} words: their plane holds {100 * share.observed:.0f} % of their variance, that of as "
+            f"many random words {100 * share.mean:.0f} % (p {share.p:.3f}); one turn in their order holds "
+            f"{100 * turn.observed:.0f} %, in shuffled orders {100 * turn.mean:.0f} % (p {turn.p:.3f})"
+        )
+
+
+def word_plane(value: EmbeddingTable, words: str | Sequence[str], *, draws: int = 199, seed: int = 0) -> WordPlane:
+    """Return the plane that a set of words spans, with its share of their variance beside that of random words.
+
+    Rows have unit length, and words are found as they are written in a text, with a space or a capital letter.
+
+    Args:
+        value: Token table [vocabulary, d].
+        words: At least four words in their order, or the name of a set: ``"days"``, ``"months"``, ``"numbers"``.
+        draws: Number of random sets of words, and of shuffled orders.
+        seed: Random seed.
+
+    Raises:
+        InputError: If a word is no token or has no direction, or fewer than four are given.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.word_plane(hpe.extract("sample:gpt2").token, ["king", "queen", "lord", "prince", "duke"])
+        >>> found.coordinates.shape, 0 < found.share.mean < found.share.observed
+        ((5, 2), True)
+    """
+    if isinstance(words, str):
+        if words not in WORD_SETS:
+            raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
+        words = WORD_SETS[words]
+    rows = np.array([spelt_row(value, word) for word in words], np.int64)
+    if len(set(rows.tolist())) < max(FEWEST, len(rows)):
+        raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(words)}")
+    known = directed(value)
+    if not known[rows].all():
+        raise InputError(f"a row of {', '.join(words)} is zero or not finite in {value.name}")
+    vectors = unit_rows(read_rows(value, rows))
+    classes = value.labels.classes
+    others = np.flatnonzero(known & np.isin(classes, np.unique(classes[rows])))
+    rng = np.random.default_rng(seed)
+    drawn = (rng.choice(others, len(rows), replace=False) for _ in range(draws))
+    shares = np.array([_plane(unit_rows(read_rows(value, some)))[1] for some in drawn])
+    coordinates, share = _plane(vectors)
+    return WordPlane(
+        tuple(value.labels[row].strip() for row in rows.tolist()),
+        rows,
+        coordinates,
+        beside(share, shares, seed=seed, kind="random"),
+        turn(vectors, draws=draws, seed=seed),
+    )
+
+
+def turn(vectors: NDArray[np.floating], *, draws: int, seed: int) -> Null:
+    """Return the share of the variance of vectors [n, d] in one turn of their order, beside shuffled orders."""
+    rng = np.random.default_rng(seed)
+    shuffled = np.array([_first_mode(vectors[rng.permutation(len(vectors))]) for _ in range(draws)])
+    return beside(_first_mode(vectors), shuffled, seed=seed, kind="permutation")
+
+
+def _plane(vectors: NDArray[np.floating]) -> tuple[Floats, float]:
+    """Return the places of vectors [n, d] in the plane of most variance [n, 2], and the share of variance in it."""
+    left, sizes, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
+    return left[:, :2] * sizes[:2], float(np.square(sizes[:2]).sum() / np.square(sizes).sum())
+
+
+def _first_mode(vectors: NDArray[np.floating]) -> float:
+    """Return the share of the variance of vectors in a cycle that is in their first Fourier mode, one turn a cycle."""
+    power = np.square(np.abs(np.fft.rfft(vectors - vectors.mean(axis=0), axis=0))).sum(axis=1)
+    power[1 : (len(vectors) + 1) // 2] *= 2  # all but the mean and, for an even count, the fastest come in pairs
+    return float(power[1] / power.sum())
+
+
+def spelt_row(table: EmbeddingTable, word: str) -> int:
+    """Return the row of a word as it is written in a text, or with a capital letter."""
+    spellings = (word, word.capitalize())
+    spelt = next((one for one in spellings if one in table), None)
+    if spelt is None:
+        raise InputError(f"{table.name} has no token {word!r}")
+    return table.row(spelt)
