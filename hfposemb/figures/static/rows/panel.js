@@ -118,11 +118,12 @@ export class PanelView {
     this.#tail.prepend(h("p", "message", plain(error.message, 300)));
   }
 
-  /** Write the words; a button that has the focus keeps it. */
+  /** Write the words; what is pressed and has the focus keeps it. */
   write() {
     const { spec, value } = this;
     if (!spec || !value) return;
-    const buttons = () => [...this.node.querySelectorAll("button")];
+    const buttons = () => [.../** @type {NodeListOf<HTMLElement>} */ (
+      this.node.querySelectorAll("button, [role=option]"))];
     const focused = buttons().findIndex((node) => node === document.activeElement);
     const aside = present([
       this.presented() ? presentButton(() => togglePresent(this)) : null,

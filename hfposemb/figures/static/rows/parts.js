@@ -163,7 +163,7 @@ export function presentButton(leave) {
 }
 
 /**
- * Return a list of neighbours, each a button.
+ * Return a list of neighbours to choose from: one stop of the keyboard, whose arrows go through it.
  * @param {NeighbourListSpec} list
  * @param {RowValue} value
  * @param {(row: NeighbourSpec) => void} choose
@@ -173,14 +173,37 @@ export function neighbourList(list, value, choose) {
   const rows = list.rows.map((row) => {
     const length = h("span", "");
     length.style.width = `${100 * Math.max(row.value, 0) / largest}%`;
-    const node = button(row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)),
+    const node = h("li", row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)),
       h("span", "measure", length), h("span", "value", number(row.value)));
+    node.setAttribute("role", "option");
+    node.setAttribute("aria-selected", "false");
     node.onclick = () => choose(row);
-    return h("li", "", node);
+    return node;
   });
   const name = !list.name ? null : h("p", "source", list.color ? disc(list.color, value) : null,
     whole(h("strong", "", plain(shortened(list.name))), list.name));
-  return h("div", "list", name, h("ol", "", ...rows));
+  const box = h("ol", "", ...rows);
+  box.setAttribute("role", "listbox");
+  box.setAttribute("aria-label", plain(list.name) || "Neighbours");
+  oneStop(rows, rows[0]);
+  box.onkeydown = (event) => {
+    const at = rows.findIndex((row) => row === event.target), by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") rows[at]?.click();
+    else if (by) oneStop(rows, rows[at + by])?.focus();
+    else return;
+    event.preventDefault();
+  };
+  return h("div", "list", name, box);
+}
+
+/**
+ * Let the keyboard stop at one row of a list, and return that row.
+ * @param {HTMLElement[]} rows
+ * @param {HTMLElement | undefined} chosen
+ */
+function oneStop(rows, chosen) {
+  if (chosen) rows.forEach((row) => { row.tabIndex = row === chosen ? 0 : -1; });
+  return chosen;
 }
 
 const PRIVATE = /^(?:[^.]+|127\..*|10\..*|192\.168\..*|172\.(?:1[6-9]|2\d|3[01])\..*|\[.*\]|.*\.(?:local|lan|internal))$/;
