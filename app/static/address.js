@@ -15,7 +15,7 @@ const LONGEST_COPY = 4000; // ms: then the address is taken as it is
 /** @type {() => void} */
 let ask = () => {};
 /** @type {(() => void)[]} */
-let asked = [];
+const asked = [];
 
 /** Wait until the address says all that has been chosen by now, or for a while. */
 export function addressNow() {

@@ -318,7 +318,8 @@ def pair_title(comparison: Comparison, named: Mapping[str, str]) -> str:
         tested = f"are {'more' if stands == 'above' else 'no more'} similar than expected by chance"
         if "CKA" in pair.observed:
             said.setdefault(tested if stands else f"were not compared with chance{why}", []).append(pair)
-    who, parts = listed(list(named.values())), []
+    who = listed(list(named.values()))
+    parts: list[str] = []
     for verdict, pairs in sorted(said.items(), key=lambda one: one[0].startswith("were")):
         what = listed([f"{pair.role}s" for pair in pairs])
         values = listed([html_tables.figure(pair.observed["CKA"]) for pair in pairs])

@@ -206,7 +206,8 @@ export class PanelView {
       lists.length ? h("div", "lists", ...lists) : null,
       chipBox(spec.chips ?? [], this.#title(), ({ id, label }) =>
         this.trigger("select", { panel: this.key, list: 0, id, label })),
-      foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...own, ...menu(this.#title(), kept))) : null,
+      foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)),
+        h("span", "actions", ...own, ...menu(this.#title(), kept))) : null,
     ]));
     this.#writeDrawer();
   }

@@ -206,7 +206,8 @@ function oneStop(rows, chosen) {
   return chosen;
 }
 
-const PRIVATE = /^(?:[^.]+|127\..*|10\..*|192\.168\..*|172\.(?:1[6-9]|2\d|3[01])\..*|\[.*\]|.*\.(?:local|lan|internal))$/;
+const NETWORKS = /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.[\d.]+$/;
+const NAMES = /^(?:[^.]+|\[.*\]|.*\.(?:local|lan|internal))$/; // of a machine, and of its network
 
 /**
  * Return what reproduces the numbers of a panel, each text with a button that copies it.
@@ -225,7 +226,8 @@ export function recipeParts(recipe, title) {
     return h("div", "", h("p", "", h("strong", "", name), copy), code);
   };
   // Nobody else can open an address of this machine.
-  const own = local || !/^https?:$/.test(location.protocol) || PRIVATE.test(location.hostname);
+  const own = local || !/^https?:$/.test(location.protocol)
+    || [NETWORKS, NAMES].some((one) => one.test(location.hostname));
   const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
   const opened = openPart(recipe, title, saveText, own ? undefined : location.href);
   return [part("Python", python), opened, ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
