@@ -59,7 +59,7 @@ def mixture(source: Opened, adding: PositionAddition, row: int, *, amplitude: fl
     body = [
         "places = np.flatnonzero(words.usable)",
         f"found = hpe.mixture(words, {row}, positions=places, amplitude={amplitude:g})",
-        *dict_lines({"alone": "dict(zip(found.labels, found.weights))", "with positions": "found.weights_at"}),
+        "shown = dict(zip(found.labels, found.weights_at.T))",
     ]
     return _of_sum(source, adding, body)
 

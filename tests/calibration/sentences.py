@@ -99,6 +99,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "survival_panel": Rule("nearest neighbours kept by amplitude", "chance; other positions"),
         "half_title": Rule("the largest amplitude that keeps half of the neighbours", "other positions"),
         "lists_panel": Rule("neighbours that a word keeps", "its ten"),
+        "mixture_panel": Rule("weights of other words, alone and with positions", "random vectors; other positions"),
         "anchor_title": Rule("the nearest of chosen words, by mean cosine", "random words"),
         "recovery_title": Rule("shares of words and positions decoded from the sum", "chance; concatenation"),
         "map_panel": Rule("neighbours kept at position 0 and elsewhere", "each other"),

@@ -283,7 +283,7 @@ def mixture_panel(view: View) -> Panel:
             recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
         )
 
-    return panel_unless("mixture", "A word as a mixture of others", MIXTURE_HELP, made)
+    return panel_unless("mixture", "A word as a mixture of others", MIXTURE_HELP, made, span=2)
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
