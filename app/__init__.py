@@ -135,9 +135,9 @@ def _panel(
 
 
 def _hide_controls(blocks: Sequence[Any]) -> None:
-    """Hide the bar of sources and every bar of controls, whose values stay in use."""
+    """Hide the choice of sources and every bar of controls, whose values stay in use."""
     for block in blocks:
-        if {"source-bar", "controls", "summary"} & set(getattr(block, "elem_classes", None) or ()):
+        if {"source-chips", "controls", "summary"} & set(getattr(block, "elem_classes", None) or ()):
             block.elem_classes = [*block.elem_classes, "unshown"]
 
 

@@ -95,7 +95,7 @@ SIGNED_IN_RESULT_BYTES = 2**27
 HELD_BYTES = 2**28
 """Size up to which a table is held in memory as float32; a larger one is read from its file each time."""
 
-MOST_SOURCES = 4
+MOST_SOURCES = 8
 LONGEST_SOURCE = 1024
 LONGEST_SENTENCE = 300
 LONGEST_QUERY = 200

@@ -19,7 +19,7 @@ from app import TABS
 from app.lessons.card import link
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
-from tests.browser.waiting import still
+from tests.browser.waiting import held, still
 from tests.gallery import FINDINGS
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ def take(browser: Browser, url: str, picture: Picture) -> bytes:
         page.goto(url + picture.query)
         _arrived(page, picture)
         if picture.dark:
-            page.get_by_label("Theme").select_option("dark")
+            page.get_by_label("Theme", exact=True).select_option("dark")
             still(page)
         if picture.presented:
             panel = page.locator(f'section.panel[data-key="{picture.presented}"]:visible').first
-            panel.get_by_role("button", name="Present").click()
+            held(panel, "Present").click()
             still(page)
         if not picture.panel:
             return page.screenshot()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gradio as gr
 
-from hfposemb.figures.palette import PALETTE
+from hfposemb.figures.palette import PALETTE, SOURCES
 
 from .page_script import on_load
 
@@ -138,7 +138,11 @@ def theme() -> gr.themes.Base:
 
 def css() -> str:
     """Return the page's CSS, which is passed to ``launch`` along with the theme."""
-    return CSS_PATH.read_text(encoding="utf-8")
+    light, dark = (
+        " ".join(f"--source-{place}: {getattr(one.colour, mode)};" for place, one in enumerate(SOURCES, 1))
+        for mode in ("light", "dark")
+    )
+    return f":root {{ {light} }}\n.dark {{ {dark} }}\n{CSS_PATH.read_text(encoding='utf-8')}"
 
 
 def header(*actions: str) -> gr.HTML:

@@ -282,7 +282,7 @@ class Endpoints:
         }
 
     async def compare(self, request: gr.Request, sources: list[str]) -> dict[str, Any]:
-        """Measure up to four models and compare them pairwise, with chance levels where there are calibrated ones.
+        """Measure up to eight models and compare them pairwise, with chance levels where there are calibrated ones.
 
         Args:
             request: The HTTP request, passed by Gradio.

@@ -212,7 +212,7 @@ class Tools:
             Field(description="Whether to return the whole document, with every chance level and neighbours of words."),
         ] = False,
     ) -> Answer:
-        """Measure up to four models and compare their tables pairwise: the tool for questions about positions.
+        """Measure up to eight models and compare their tables pairwise: the tool for questions about positions.
 
         Returns the metrics, each with its value for every source in the order of sources, beside the values of an
         untrained and of a sinusoidal table of the same shape: variance of components, mean cosine at a distance,

@@ -26,10 +26,11 @@ from ..components.events import QUIET, UNFOLDED
 from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
-from .opened import split
 
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
+HOPS = 2
+"""Events between what a visitor does and the last control that it sets, such as a click on a word and its field."""
 
 Component = Any  # Gradio's component classes have no typed common base
 Choices = list[tuple[str, str]]
@@ -167,7 +168,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
     script = on_load("followAddress", names=names)  # other query parameters of the page are preserved
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
-    def say(restored: str, texts: list[str], active: str, *values: Any) -> str:
+    def say(restored: str, texts: list[str], active: str, *values: Any, asked: str = "") -> str:
         differs = {
             one.name: one.write(value)
             for one, value in zip(controls, values, strict=True)
@@ -175,11 +176,14 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         }
         models = () if list(texts) == list(session.first) else list(filter(None, texts))
         query = written(differs, models, "" if active == keys[0] else active)
-        return json.dumps({"query": query, "restored": restored})
+        return json.dumps({"query": query, "restored": restored, "asked": asked})
+
+    def answer(*values: Any) -> str:
+        return say(*values, asked=uuid4().hex)
 
     def show(event: Happened, own: list[str]) -> list[Any]:
         found = unfolding(read(event.get("query") or ""), session.opens)
-        texts, beyond = split(sources_of(found.get(MODELS, ()), public=session.public))
+        texts, beyond = session.fitting(list(sources_of(found.get(MODELS, ()), public=session.public)))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
         updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
@@ -188,14 +192,13 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         return [texts, beyond, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
-    gr.on(
-        [one.change for one in (session.restored, session.sources, session.active, *components)],
-        say,
-        [session.restored, session.sources, session.active, *components],
-        line,
-        trigger_mode="always_last",
-        **QUIET,
-    )
+    told = [session.restored, session.sources, session.active, *components]
+    gr.on([one.change for one in told], say, told, line, trigger_mode="always_last", **QUIET)
+    # Events are answered in order: what was done before the link was asked for, and what that sets, is answered first.
+    settled = line.submit(lambda: None, **QUIET)
+    for _ in range(HOPS):
+        settled = settled.then(lambda: None, **QUIET)
+    settled.then(answer, told, line, **QUIET)
     kept = [session.sources, session.beyond, session.tabs, session.active]
     shown = [*kept, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)

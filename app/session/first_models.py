@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
 from urllib.parse import urlencode
 
+from hfposemb.tables import source_names
 from hfposemb.text import one_line
 
 from ..failures import said_of
@@ -19,8 +19,8 @@ from .address import MODELS, read
 from .library import shared_library
 from .source_names import FIRST
 
-FAMOUS: Mapping[str, str] = {"openai-community/gpt2": "GPT-2", "google-bert/bert-base-uncased": "BERT"}
-"""The models, and how they are called."""
+FAMOUS = tuple(source_names.FAMOUS)[:2]
+"""GPT-2 and BERT."""
 
 SINUSOID = "sinusoidal:512x768"
 """The sinusoid beside them, of their width and BERT's length."""
@@ -78,7 +78,7 @@ class FirstModels:
         missing = [text for text in FAMOUS if text not in self._there]
         if not missing:
             return ""
-        who = " and ".join(FAMOUS[text] for text in missing)
+        who = " and ".join(source_names.FAMOUS[text] for text in missing)
         are = "is" if len(missing) == 1 else "are"
         if not self._why.keys() >= set(missing):
             return f"{who} {are} still being read from the Hub; reload the page to begin with what has come"

@@ -53,6 +53,11 @@ class Opened:
     words: Literal["token", "head"] = "token"
 
     @property
+    def there(self) -> bool:
+        """Whether it was opened, or is still being read."""
+        return self.error in ("", WAITING)
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the source that have positions, in order."""
         return () if self.embeddings is None else tuple(self.embeddings.positions)
@@ -132,11 +137,16 @@ def left_out(texts: Sequence[str]) -> list[str]:
 def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:
     """Return the HTML below the source field: which sources could not be opened, why, and further notices."""
     lines = [
-        f'<p role="alert"><strong>{html.escape(source.name)}</strong> {_with_link(source.error)}</p>'
+        f'<p role="alert"><strong>{html.escape(source.name)}</strong> {_with_link(_unnamed(source))}</p>'
         for source in opened
         if source.error and source.error != WAITING
     ]
     return "".join([*lines, *(f'<p role="alert">{html.escape(notice)}</p>' for notice in notices)])
+
+
+def _unnamed(source: Opened) -> str:
+    """Return an error without the name of its source, which stands before it."""
+    return re.sub(rf"^{re.escape(source.text)}(?::| (?=[\w.-]+:|does |is |has )) ?", "", source.error)
 
 
 def _with_link(error: str) -> str:

@@ -56,9 +56,9 @@ def with_problem(told: dict[str, Any], tab: str, text: str, said: str) -> dict[s
 
 def without_network(told: dict[str, Any], text: str, error: HfposembError) -> dict[str, Any]:
     """Return ``told`` with a Hub preset that cannot be reached replaced by a sample."""
-    name, sample = HUB_PRESETS[text]
+    sample = HUB_PRESETS[text]
     texts = list(dict.fromkeys(sample if one == text else one for one in told["texts"]))
-    notice = f"{name.partition(',')[0]}: {one_line(str(error))}. {short_name(sample)} is shown instead."
+    notice = f"{short_name(text)}: {one_line(str(error))}. {short_name(sample)} is shown instead."
     return {**told, "id": uuid4().hex, "texts": texts, "notices": [*told["notices"], notice]}
 
 

@@ -14,7 +14,7 @@ from ..components.page_script import on_load
 from ..components.sign_in import SignInButton
 from ..limits import MOST_SOURCES
 from . import suggestions
-from .opened import Opened, left_out, problems, split
+from .opened import Opened, left_out, problems
 from .source_names import HUB_PRESETS, PRESETS, choices
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SourceBar:
                     min_width=240,
                 )
                 count = gr.HTML(
-                    counted(first),
+                    "",
                     js_on_load=on_load("sourceField"),
                     apply_default_css=False,
                     elem_classes="source-count",
@@ -73,32 +73,36 @@ class SourceBar:
     @property
     def shown(self) -> list[Any]:
         """The components that ``updates`` is for."""
-        return [self.field, self.count, self.colours]
+        return [self.field, self.colours]
 
     def offering(self, texts: Sequence[str], own: Sequence[str]) -> Any:
         """Return the update of the field that offers these sources and the visitor's ``own`` among the others."""
-        return gr.update(choices=offered((*filter(None, texts), *own, *self.first)))
+        return gr.update(choices=offered(texts, (*own, *self.first)))
 
     def updates(self, texts: Sequence[str], own: Sequence[str] = ()) -> list[Any]:
         """Return updates that show these sources, and offer the visitor's ``own`` among the others."""
         field = {**self.offering(texts, own), "value": list(filter(None, texts))}
-        return [field, counted(texts), chip_colours(texts, self.scope)]
+        return [field, chip_colours(texts, self.scope)]
 
     def bind(self, session: Session, sessions: Mapping[str, Session], foot: gr.HTML, told: Told) -> None:
         """Keep the bar, the sources and the page's footer, whose HTML ``told`` returns, in sync."""
 
-        def chosen(texts: Sequence[str] | None, before: list[str], own: list[str]) -> list[Any]:
+        def chosen(
+            texts: Sequence[str] | None, before: list[str], own: list[str], active: str, fetched: dict[str, Any]
+        ) -> list[Any]:
             """Take the sources of the field, which then shows no more of them than the page."""
             named = list(filter(None, before))
             if list(texts or ()) == named:
                 return [gr.skip()] * (2 + len(self.shown))
-            shown, beyond = split([text for text in texts or () if text in named] + list(texts or ()))
+            wanted = [text for text in texts or () if text in named] + list(texts or ())
+            shown, beyond = sessions.get(active, session).fitting(wanted, fetched)
             shown = placed(shown, before)
             return [shown, beyond, *self.updates(shown, own)]
 
         def status(active: str, texts: list[str], fetched: dict[str, Any], beyond: list[str]) -> list[Any]:
-            line = problems(sessions[active].open(texts, fetched), [*fetched.get("notices", ()), *left_out(beyond)])
-            return [gr.update(value=line, visible=bool(line)), told(session.open(texts))]
+            opened = sessions[active].open(texts, fetched)
+            line = problems(opened, [*fetched.get("notices", ()), *left_out(beyond)])
+            return [gr.update(value=line, visible=bool(line)), counted(opened), told(session.open(texts))]
 
         def due(active: str, restored: str, texts: list[str], fetched: dict[str, Any], *drawn: list[Any]) -> Any:
             """Let the active tab draw, unless it is already drawn with these values or sources are being fetched."""
@@ -107,12 +111,19 @@ class SourceBar:
             now = sessions[active].drawn_with(restored, texts, fetched)
             return {sessions[active].due: now} if now and now != drawn[list(sessions).index(active)] else gr.skip()
 
+        self.count.value = counted(session.open(self.first))
         said = problems(session.open(self.first), [*left_out(session.beyond.value), *filter(None, [self.notice])])
         self.problem.value, self.problem.visible = said, bool(said)
         # Not "input", which Gradio does not fire for typed values. Updating the field in turn changes nothing further.
         sources = session.sources
         kept = [sources, session.beyond, *self.shown]
-        self.field.change(chosen, [self.field, sources, session.own], kept, trigger_mode="always_last", **QUIET)
+        self.field.change(
+            chosen,
+            [self.field, sources, session.own, session.active, session.fetched],
+            kept,
+            trigger_mode="always_last",
+            **QUIET,
+        )
         suggestions.in_field(session, self.field)
         sources.change(self.updates, [sources, session.own], self.shown, **QUIET)
         changes = [one.change for one in (sources, session.active, session.fetched, session.restored)]
@@ -121,7 +132,7 @@ class SourceBar:
         gr.on(changes, due, [*asked, *dues], dues, trigger_mode="always_last", **QUIET)
         read = [session.active, sources, session.fetched, session.beyond]
         told_by = [*changes[:3], session.beyond.change]
-        gr.on(told_by, status, read, [self.problem, foot], **QUIET)
+        gr.on(told_by, status, read, [self.problem, self.count, foot], **QUIET)
 
 
 Told = Callable[[Sequence[Opened]], str]
@@ -143,14 +154,14 @@ def placed(texts: Sequence[str], before: Sequence[str]) -> list[str]:
     return places
 
 
-def offered(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return these sources and the presets as choices of the field."""
-    return choices((*texts, *PRESETS, *HUB_PRESETS))
+def offered(texts: Sequence[str], own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return these sources, the visitor's ``own`` and the presets as choices of the field."""
+    return choices([text for text in texts if text], (*own, *PRESETS, *HUB_PRESETS))
 
 
-def counted(texts: Sequence[str]) -> str:
-    """Return how many of the places are taken as HTML."""
-    return f"<span>{sum(map(bool, texts))} of {MOST_SOURCES}</span>"
+def counted(opened: Sequence[Opened]) -> str:
+    """Return how many of the places are taken as HTML; a source that cannot be opened takes none."""
+    return f"<span>{sum(one.there for one in opened)} of {MOST_SOURCES}</span>"
 
 
 def chip_colours(texts: Sequence[str], scope: str) -> str:

@@ -28,7 +28,7 @@ from .background_jobs import JobRunner, umap_of
 from .drawn_inputs import drawn_once
 from .guard import guarded
 from .library import Library, allowed, shared_library, source_key
-from .opened import WAITING, Opened, waiting
+from .opened import WAITING, Opened, split, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
 if TYPE_CHECKING:
@@ -150,10 +150,19 @@ class Session:
     def shown(self, due: Sequence[Any]) -> tuple[Opened, ...]:
         """Open the sources that the tab is drawn with, according to ``due``; empty before the first drawing.
 
-        Handlers of a tab use this, not ``sources``, which may have changed since: what is on the screen counts.
+        Handlers of a tab use this, not ``sources``, which may have changed since: what is on the screen counts. Those
+        that cannot be opened are left out: the bar above the tabs says why.
         """
         problems = {text: error for text, error in due[1:] if error}
-        return self.open([text for text, _ in due[1:]], {"problems": {self.key: problems}})
+        opened = self.open([text for text, _ in due[1:]], {"problems": {self.key: problems}})
+        return tuple(one for one in opened if one.there)
+
+    def fitting(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
+        """Return the sources that the page has places for, and those beyond: before others go, those that failed do."""
+        named, beyond = split(texts)
+        if not beyond:
+            return named, beyond
+        return split(text for text in (*named, *beyond) if self.open([text], fetched)[0].there)
 
     def keep(self, name: str, component: Any, **more: Any) -> None:
         """Store a control's value in the URL under ``name``; ``more`` is passed to ``address.control``."""

@@ -18,7 +18,7 @@ from hfposemb.checkpoints.strict_json import parse_json
 
 from ..components.events import QUIET
 from ..components.happened import Happened
-from .source_names import choice
+from .source_names import choices
 from .state import Session
 
 MOST = 8
@@ -116,6 +116,6 @@ def in_field(session: Session, dropdown: gr.Dropdown) -> None:
         found = await SUGGESTIONS.after_quiet(page, key.get("input_value") or "", public=session.public)
         if not found:
             return gr.skip()
-        return gr.update(choices=[choice(text) for text in dict.fromkeys((*found, *texts, *session.presets))])
+        return gr.update(choices=choices([text for text in texts if text], (*found, *session.presets)))
 
     dropdown.key_up(typed, [session.active, session.sources], dropdown, **_EVERY_KEY)

@@ -10,6 +10,22 @@ const UNFOLDED = "unfolded";
 const SETTLED = 10_000; // ms: until the panels above have their heights
 const LONGEST_HOLD = 10_000; // ms: then what there is is painted, whatever the server does
 
+const LONGEST_COPY = 4000; // ms: then the address is taken as it is
+
+/** @type {() => void} */
+let ask = () => {};
+/** @type {(() => void)[]} */
+const asked = [];
+
+/** Wait until the address says all that has been chosen by now, or for a while. */
+export function addressNow() {
+  return new Promise((settle) => {
+    asked.push(() => settle(null));
+    setTimeout(settle, LONGEST_COPY);
+    ask();
+  });
+}
+
 /**
  * Bring the fold that an address opens into view, unless a lesson stands above it.
  * @param {URLSearchParams} query
@@ -37,12 +53,14 @@ function bringFold(query) {
 export function followAddress({ element, trigger, props, watch }, { names }) {
   let moved = 0, reading = false, restored = "";
   let shown = () => {};
+  ask = () => trigger("submit", {});
   const show = () => {
     reading = true;
     trigger("select", { query: location.search.slice(0, LONGEST_QUERY) });
   };
   watch("value", () => {
     const said = JSON.parse(props.value);
+    if (said.asked) queueMicrotask(() => asked.splice(0).forEach((settle) => settle()));
     if (reading && said.restored === restored) return;
     if (said.restored !== restored) moved = Date.now();
     reading = false;

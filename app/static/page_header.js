@@ -1,5 +1,6 @@
 // The header of the page: its theme, its link and its actions.
 
+import { addressNow } from "./address.js";
 import { store, stored } from "./storage.js";
 
 /**
@@ -74,7 +75,10 @@ function nameButtons(bar) {
 
 /** @param {HTMLButtonElement} button */
 async function copyLink(button) {
-  await navigator.clipboard.writeText(location.href);
+  const link = addressNow().then(() => location.href);
+  // What is written later than the click has to be promised at once.
+  const promised = new ClipboardItem({ "text/plain": link.then((text) => new Blob([text], { type: "text/plain" })) });
+  await navigator.clipboard.write([promised]).catch(async () => navigator.clipboard.writeText(await link));
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = "Copy link"; }, 1500);
 }

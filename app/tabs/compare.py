@@ -69,7 +69,7 @@ class Layout:
     again: gr.Button
     figures: gr.HTML
     pairs: gr.HTML
-    pair_field: gr.Radio
+    pair_field: gr.Dropdown
     role: gr.Radio
     method: gr.Radio
     layouts: BackgroundJob
@@ -196,7 +196,14 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
     unseen_heading(TITLE, level=2)
     folded_controls()
     with gr.Row(elem_classes="controls"):
-        pair_field = _segmented("Pair", choices, pair.value, 420, scale=3, visible=len(choices) > 1)
+        pair_field = gr.Dropdown(
+            choices,
+            value=pair.value,
+            label="Pair",
+            visible=len(choices) > 1,
+            scale=3,
+            min_width=320,
+        )
         role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
         method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
         part_field, ask, save = _part_and_report(session)

@@ -214,7 +214,13 @@ def _toolbar(
             0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
         )
         selected = gr.Textbox(
-            label="Range", placeholder="100-163", max_lines=1, max_length=LONGEST, scale=0, min_width=120
+            label="Range",
+            placeholder="100-163",
+            max_lines=1,
+            max_length=LONGEST,
+            scale=0,
+            min_width=120,
+            elem_classes="seldom",
         )
         part_field = gr.Dropdown(
             parts,
@@ -326,4 +332,4 @@ def _same(value: Value) -> Value:
     return value
 
 
-_SEGMENTED: dict[str, Any] = {"elem_classes": "segmented", "scale": 0, "min_width": 140}
+_SEGMENTED: dict[str, Any] = {"elem_classes": ["segmented", "seldom"], "scale": 0, "min_width": 140}

@@ -87,7 +87,7 @@ def tab(session: Session) -> None:
 
 def create_layout(session: Session) -> Layout:
     """Create the components."""
-    first, scope = session.open(session.first), f"{session.scope}-start"
+    first, scope = [one for one in session.open(session.first) if one.there], f"{session.scope}-start"
     unseen_heading(TITLE, level=1)
     text, example, which, steps = _sentence_card(first)
     with gr.Column(elem_classes="start-shapes"):

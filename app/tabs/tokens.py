@@ -327,9 +327,9 @@ def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Ra
     """Return the map's controls: source, table, projection, dimensions and colour."""
     which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
     table = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
-    method = _segmented("Projection", list(METHODS), "UMAP", 139)
-    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114)
-    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244)
+    method = _segmented("Projection", list(METHODS), "UMAP", 139, "seldom")
+    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114, "seldom")
+    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244, "seldom")
     return which_field, table, method, dims, color
 
 

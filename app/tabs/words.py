@@ -266,7 +266,7 @@ def _toolbar(
         turn = gr.Button("Reorder words", scale=0, min_width=150)
         with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
-            whose = _segmented("Positions from", whoses, "own", 340, "words-whose")
+            whose = _segmented("Positions from", whoses, "own", 340, "words-whose", "seldom")
     return text, turn, which, whose
 
 

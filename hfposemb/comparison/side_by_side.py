@@ -21,7 +21,7 @@ from ..progress import shown
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.null_comparison import holm
-from ..tables.source_names import names
+from ..tables.source_names import short_names
 from ..tables.table import EmbeddingTable
 from .alignment import MEASURES, Alignment, align
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
@@ -315,7 +315,7 @@ def _compared(
     couples = list(combinations(measured, 2)) if pairs else []
     stages = len(measured) + 2 * len(couples)
     written = [source.name for source in measured]
-    short = dict(zip(written, names(written), strict=True))
+    short = dict(zip(written, short_names(written), strict=True))
     figures = tuple(
         _source_figures(
             source, words, k=k, draws=draws, run=run, progress=run.stage(number, stages, short[source.name])

@@ -92,7 +92,8 @@ def curves(
     names = _end_labels(series, frame) if labels == "end" else _line_labels(series, frame, taken)
     legend: dict[str, Any] = {}
     if names is None:
-        margin["t"] = 36
+        rows = -(-len(series) // max(1, int(size[0] // (44 + max(wide(s.name) for s in series)))))
+        margin["t"], height = 16 + 20 * rows, height + 20 * (rows - 1)
         legend = {"showlegend": True, "legend": legend_row()}
     shapes = [] if marked is None else [_upright(marked)]
     yaxis = _axis(y, spans[1], grid=True)

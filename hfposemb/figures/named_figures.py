@@ -54,9 +54,9 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
     if name in SIDE_BY_SIDE:
         return SIDE_BY_SIDE[name](sources)
     if name not in VIEWS:
-        raise InputError(f"unknown view {name!r}; the views are {listed([*VIEWS, *SIDE_BY_SIDE])}")
+        raise InputError(f"unknown view {name!r}; the views are {', '.join([*VIEWS, *SIDE_BY_SIDE])}")
     if len(sources) > 1:
-        raise InputError(f"the view {name!r} shows one source; {listed(list(SIDE_BY_SIDE))} show several")
+        raise InputError(f"the view {name!r} shows one source; {', '.join(SIDE_BY_SIDE)} show several")
     return VIEWS[name](sources[0])
 
 

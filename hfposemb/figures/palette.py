@@ -63,6 +63,10 @@ SOURCES: tuple[SourceStyle, ...] = (
     SourceStyle("rust", Colour("#b54d06", "#f39a4e")),
     SourceStyle("slate", Colour("#4b5663", "#c3cbd5"), dash="dash"),
     SourceStyle("green", Colour("#00805c", "#4fcfa4"), dash="dashdot"),
+    SourceStyle("violet", Colour("#7a3fb3", "#bf97f2"), dash="longdash"),
+    SourceStyle("olive", Colour("#7d6b00", "#d8c63e"), dash="12px,3px,3px,3px,3px,3px"),
+    SourceStyle("mauve", Colour("#8a4a5e", "#e0a3b4"), dash="longdashdot"),
+    SourceStyle("teal", Colour("#007a85", "#55cfdc"), dash="4px,3px"),
 )
 
 CLASSES: Mapping[str, Colour] = MappingProxyType(

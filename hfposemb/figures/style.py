@@ -113,9 +113,10 @@ def _markup(text: str) -> str:
     return text
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Join parts with commas and "and"."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def listed(parts: Sequence[str], *, most: int = 4) -> str:
+    """Join parts with commas and "and"; of more than ``most``, all but the first are counted only."""
+    shown = parts if len(parts) <= most else [*parts[: most - 1], f"{len(parts) - most + 1:,} others"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def new_figure(traces: Iterable[Any], *, height: int | None, **layout: Any) -> go.Figure:

@@ -12,9 +12,8 @@ from ..comparison.results import Comparison
 from ..figures.assets import BUNDLE, script
 from ..figures.figure_packing import Packer
 from ..figures.palette import dark_map
-from ..tables.source_names import names
+from ..tables.source_names import short_names
 from ..text import display
-from . import html_tables
 from .html_page import about, document, page_style
 from .panel_packing import Panel, owner, packed_panel, row_of
 
@@ -27,8 +26,8 @@ SEED = 0
 
 
 def names_of(sources: Sequence[Embeddings]) -> list[str]:
-    """Return the display names of sources: of a path the part that distinguishes it from the others."""
-    return [display(name, width=html_tables.LONGEST_NAME) for name in names([source.name for source in sources])]
+    """Return the display names of sources, as the app shows them."""
+    return short_names([source.name for source in sources])
 
 
 @dataclass(eq=False)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
+from types import MappingProxyType
 
-from .sources import LOCAL_PREFIXES
+from ..errors import HfposembError
+from ..text import display, named
+from .source_parser import parse_source
+from .sources import LOCAL_PREFIXES, BuiltinSource, HubSource, LocalSource, SampleSource
 
 GENERIC = {"model", "checkpoint", "snapshot", "main", "latest"}
 """Folder names that do not identify a model."""
+
+FAMOUS: Mapping[str, str] = {
+    "openai-community/gpt2": "GPT-2",
+    "google-bert/bert-base-uncased": "BERT",
+    "FacebookAI/roberta-base": "RoBERTa",
+    "distilbert/distilbert-base-uncased": "DistilBERT",
+    "albert/albert-base-v2": "ALBERT",
+    "facebook/opt-125m": "OPT 125M",
+}
+"""What models of the Hub are called."""
+
+WIDEST = 28
+"""Characters of a name in app and reports."""
 
 
 def names(sources: Sequence[str], *, widest: int = 0) -> list[str]:
@@ -22,6 +40,77 @@ def names(sources: Sequence[str], *, widest: int = 0) -> list[str]:
     if not widest:
         return found
     return distinct(sources, [(name,) if len(name) <= widest else ("…" + name[1 - widest :], name) for name in found])
+
+
+def short_names(sources: Sequence[str], given: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """Return the names that app and reports show for sources beside each other: short, sanitised and distinct.
+
+    Args:
+        sources: The sources, as they are written.
+        given: Names of those that are no text, such as objects in memory.
+    """
+    called = [(given[text], text) if text in given else _called(text) for text in sources]
+    found = distinct(sources, [[named(name) for name in each] for each in called])
+    return distinct(sources, [(name,) for name in told_apart(found)])
+
+
+def _called(text: str) -> tuple[str, ...]:
+    """Return candidate names of a source, shortest first."""
+    try:
+        source = parse_source(text)
+    except HfposembError:
+        return (text,)
+    match source:
+        case SampleSource(name, step):
+            called = {"bert": "Demo BERT", "gpt2": "Demo GPT-2", "minilm": "MiniLM"}.get(name, name)
+            return (called if step is None else f"{called} step {step:,}", text)
+        case BuiltinSource(name, rows, width):
+            called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
+            called = called if not source.options else f"{called} {' '.join(source.options.values())}"
+            return (called, f"{called} {rows:,} × {width:,}", text)
+        case HubSource(repo, revision, inside):
+            short = repo.rpartition("/")[2]
+            longer = f"{short}/{inside}" if inside else short
+            pinned = longer if revision is None else f"{longer}@{revision[:12]}"
+            return tuple(dict.fromkeys((FAMOUS.get(text, short), short, longer, pinned, repo, text)))
+        case LocalSource(path):
+            return path_names(path)
+
+
+def told_apart(found: Sequence[str], *, widest: int = WIDEST) -> list[str]:
+    """Shorten names to ``widest`` characters: they keep the parts that the fewest others have, ``…`` stands for others.
+
+    Args:
+        found: Names that are shown together.
+        widest: Most characters of a name.
+    """
+    parts = {name: _PART.findall(name) for name in found if len(name) > widest}
+    often = Counter(part for each in parts.values() for part in set(each))
+    return [_shortened(parts[name], often, widest) if name in parts else name for name in found]
+
+
+_PART = re.compile(r"[^-_./ ]{1,8}[-_./ ]*|[-_./ ]+")
+
+
+def _shortened(parts: Sequence[str], often: Mapping[str, int], widest: int) -> str:
+    """Return parts of a name, those that most other names have replaced by ``…``, until it is short enough."""
+    rare, last = min(often[part] for part in parts), len(parts) - 1
+    own = {place for place, part in enumerate(parts) if often[part] == rare}
+
+    def weight(place: int) -> tuple[int, bool, int]:
+        return often[parts[place]], place + 1 not in own and place not in (0, last), -place
+
+    kept: set[int] = set()
+    for place in sorted(range(len(parts)), key=weight):
+        if len(_joined(parts, kept | {place})) <= widest:
+            kept.add(place)
+    return _joined(parts, kept) if kept else display(parts[0], width=widest)
+
+
+def _joined(parts: Sequence[str], kept: set[int]) -> str:
+    """Join the parts at some places, with one ``…`` for what is left out between them."""
+    shown = [part if place in kept else "…" for place, part in enumerate(parts)]
+    return "".join(one for place, one in enumerate(shown) if one != "…" or shown[place - 1 : place] != ["…"])
 
 
 def path_names(path: PurePath) -> tuple[str, ...]:

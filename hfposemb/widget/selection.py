@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, MissingExtraError
 from ..figures.encoded_rows import decoded, encoded
-from ..figures.style import listed
 from ..tables.table import EmbeddingTable
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Selection:
     def __getitem__(self, source: str) -> Rows:
         """Return the selected rows [m] of a source. Raises ``InputError`` if it is not shown."""
         if source not in self.rows:
-            raise InputError(f"no source {source!r} is shown; the sources are {listed(list(self.rows))}")
+            raise InputError(f"no source {source!r} is shown; the sources are {', '.join(self.rows)}")
         return self.rows[source]
 
     def __repr__(self) -> str:
@@ -132,7 +131,7 @@ class Selectable:
         found = [np.empty(0, np.int64)]
         for name, rows in given.items():
             if name not in self.tables:
-                raise InputError(f"no source {name!r} is shown; the sources are {listed(names)}")
+                raise InputError(f"no source {name!r} is shown; the sources are {', '.join(names)}")
             place = names.index(name)
             found.append(self.linked.numbers[place][self._rows(name, place, rows)])
         return self._of_numbers(np.unique(np.concatenate(found)))

@@ -62,7 +62,7 @@ def test_a_panel_of_some_tabs_has_only_their_rows() -> None:
     host = run(SNIPPETS["As a part of your own tool"])["host"]
     tabs = [block.id for block in host.blocks.values() if isinstance(block, gr.Tab)]
     assert tabs == ["positions", "tokens"]
-    bars = [block for block in host.blocks.values() if {"controls", "source-bar"} & set(block.elem_classes or ())]
+    bars = [block for block in host.blocks.values() if {"controls", "source-chips"} & set(block.elem_classes or ())]
     assert len(bars) > 3
     assert all("unshown" in block.elem_classes for block in bars)
     with gr.Blocks(), pytest.raises(InputError, match="tabs must be some of start, positions"):

@@ -24,7 +24,7 @@ import psutil
 
 from tests.browser.chromium import find
 from tests.browser.conftest import FLAGS, TIMEOUT
-from tests.browser.waiting import drawn, open_tab
+from tests.browser.waiting import drawn, open_tab, unfold_bar
 from tests.support.app.serving import Visitor, serving
 
 from .computing import clustered
@@ -172,6 +172,7 @@ def cancel_rows(browser: Browser) -> Iterator[Row]:
         page.goto(url)
         drawn(page)
         open_tab(page, "Tokens")
+        unfold_bar(page)
         page.get_by_role("radio", name="UMAP").click()
         cancel = page.get_by_role("button", name="Cancel")
         cancel.wait_for()

@@ -104,10 +104,21 @@ def no_sideways_page(page: Page, width: int = 360, height: int = 780) -> None:
 def accessible_everywhere(page: Page) -> None:
     """Check the page in both themes and on a phone, where it must not scroll sideways."""
     accessible(page)
-    page.get_by_label("Theme").select_option("dark")
+    page.get_by_label("Theme", exact=True).select_option("dark")
     accessible(page)
     no_sideways_page(page)
     accessible(page)
+
+
+def unfold_bar(within: Page | Locator) -> None:
+    """Show the controls above the pictures that are seldom used."""
+    within.locator(".summary button[aria-expanded=false]:visible").first.click()
+
+
+def held(panel: Locator, name: str) -> Locator:
+    """Open the menu of a panel, and return one of its buttons."""
+    panel.locator(".more").first.press("Enter")
+    return panel.get_by_role("button", name=name, exact=True).first
 
 
 def panel(page: Page, key: str) -> Locator:

@@ -30,7 +30,7 @@ SURE = "tests/checks/test_sound.py::test_models_of_transformers_have_nothing_wro
 
 RULES: dict[str, dict[str, Rule]] = {
     "app/findings/compare/comparison.py": {
-        "pairs_title": Rule("largest CKA, and whether it is above chance", "the null of each pair, by Holm", ON_PAIRS),
+        "pair_title": Rule("CKA of the chosen pair, and whether above chance", "the pair's null, by Holm", ON_PAIRS),
         "moved_title": Rule("distance of a word after alignment, neighbours kept", "list of all words"),
     },
     "app/findings/compare/quantisation.py": {

@@ -53,7 +53,7 @@ def start(browser: Browser, url: str) -> Iterator[Start]:
         walk = Walk(context.new_page(), **options)  # type: ignore[arg-type]
         walk.page.goto(url)
         if window == "dark":
-            walk.page.get_by_label("Theme").select_option("dark")
+            walk.page.get_by_label("Theme", exact=True).select_option("dark")
         return walk
 
     yield go

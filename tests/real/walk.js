@@ -80,7 +80,7 @@ window.walk = (() => {
     for (const node of all("input[role=listbox], input[role=combobox]", root)) if (!node.closest(".sources")) add(node, "dropdown", named(node));
     for (const node of all("textarea, input[type=text]:not([role])", root)) add(node, "text", named(node));
     for (const node of all("summary", root)) add(node, "fold", words(node));
-    for (const node of all("button", root)) {
+    for (const node of all("button, .neighbour", root)) {
       const name = words(node) || node.getAttribute("aria-label") || node.title, panel = node.closest(".panel")?.dataset.key;
       if (UNUSED.test(name) || node.closest("[role=tablist], .sources")) continue;
       const own = node.classList.contains("neighbour") ? "a neighbour" : name;

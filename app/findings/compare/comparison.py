@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -15,6 +15,7 @@ from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.comparison.table_side import rows_of
 from hfposemb.figures.map_pairs import beside
+from hfposemb.figures.style import listed
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import one_line
@@ -31,6 +32,7 @@ from ...session.state import Session
 from ..chosen_word import shown
 
 if TYPE_CHECKING:
+    from hfposemb.comparison.alignment import Alignment
     from hfposemb.comparison.moved_words import Move, Moves
     from hfposemb.comparison.results import Comparison
     from hfposemb.tables.embeddings import Embeddings
@@ -124,6 +126,10 @@ class Compared:
         """Display names by the names used in the comparison."""
         return {source.embeddings.name: source.name for source in self.sources if source.embeddings is not None}
 
+    def own_name(self, place: int) -> str:
+        """Return the name that the comparison uses for a source, by its index."""
+        return str(self.sources[place].embeddings.name)  # type: ignore[union-attr]
+
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """Index pairs of the sources."""
@@ -147,7 +153,7 @@ class Compared:
 
     def moves(self, pair: tuple[int, int]) -> Moves | None:
         """Return the words that moved between two sources, if known."""
-        names = [self.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
+        names = [self.own_name(place) for place in pair]
         found = self.comparison.moves if self.comparison is not None else ()
         return next((one for one in found if [one.left, one.right] == names), None)
 
@@ -242,7 +248,7 @@ def _how(text: str) -> str:
 def figures_html(found: Compared) -> str:
     """Return the panel with the metrics of every source."""
     if not found.sources:
-        return "<h2>Nothing to compare yet</h2><p>Choose two to four sources above, such as BERT and GPT-2.</p>"
+        return "<h2>Nothing to compare yet</h2><p>Choose two or more sources above, such as BERT and GPT-2.</p>"
     if found.comparison is None:
         said = "Stopped." if found.stopped else "The progress is shown above."
         return f"<h2>These tables are large, so measuring them takes a while</h2><p>{said}</p>"
@@ -266,18 +272,18 @@ def pairs_html(found: Compared, chosen: str | None = None) -> str:
     if not found.done or found.comparison is None:
         said = "<p>Not measured.</p>" if found.stopped else f"<p>Measuring, with chance levels…</p>{BONE}"
         return f"<h2>Similarity of two sources</h2>{said}"
-    title = html.escape(pairs_title(found))
-    tables = pair_tables(found, found.comparison, chosen)
+    this, others = of_pair(found, found.comparison, chosen)
+    names = [found.own_name(place) for place in found.pair(chosen) or ()]
+    title = pair_title(this, {name: found.named[name] for name in names})
+    tables = pair_tables(found, this, others)
     key = "; ".join(filter(None, (html_tables.KEY, html_tables.correction(found.comparison))))
-    code = folded_code(found.recipe(pairs=True), pairs_title(found))
-    return f"<h2>{title}</h2><p>{html.escape(key)}</p>{tables}{_how(PAIRS_HELP)}{code}"
+    code = folded_code(found.recipe(pairs=True), title)
+    return f"<h2>{html.escape(title)}</h2><p>{html.escape(key)}</p>{tables}{_how(PAIRS_HELP)}{code}"
 
 
-def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> str:
-    """Return the tables of the chosen pair, and those of the others folded."""
-    pair = found.pair(chosen)
-    assert pair is not None
-    names = {found.sources[place].embeddings.name for place in pair}  # type: ignore[union-attr]
+def of_pair(found: Compared, comparison: Comparison, chosen: str | None) -> tuple[Comparison, Comparison]:
+    """Return the comparison reduced to the chosen pair, and that of all others."""
+    names = {found.own_name(place) for place in found.pair(chosen) or ()}
     first, rest = (
         replace(
             comparison,
@@ -286,38 +292,40 @@ def pair_tables(found: Compared, comparison: Comparison, chosen: str | None) -> 
         )
         for here in (True, False)
     )
-    tables = html_tables.pairs_tables(first, found.named)
+    return first, rest
+
+
+def pair_tables(found: Compared, chosen: Comparison, rest: Comparison) -> str:
+    """Return the tables of the chosen pair, and those of the others folded."""
+    tables = html_tables.pairs_tables(chosen, found.named)
     others = html_tables.pairs_tables(rest, found.named)
     count = len(found.pairs) - 1
     said = "The other pair" if count == 1 else f"The other {count} pairs"
     return f"{tables}<details><summary>{said}</summary>{others}</details>" if others and count else tables
 
 
-def pairs_title(found: Compared) -> str:
-    """State which two tables are most alike by CKA, and above chance if that was tested."""
-    assert found.comparison is not None
-    named, pairs = found.named, [pair for pair in found.comparison.pairs if "CKA" in pair.observed]
-    tested = [pair for pair in pairs if "CKA" in pair.measures]
-    above = [pair for pair in tested if html_tables.standing(pair.measures["CKA"], pair.p("CKA")) == "above"]
-    if not pairs:
-        return "No two tables could be compared"
-    most = max(above or (tested if len(tested) == 1 else pairs), key=lambda pair: pair.observed["CKA"])
-    left, right = (named.get(name, name) for name in (most.left, most.right))
-    tables, cka = f"{most.role}s of {left} and {right}", f"CKA {html_tables.figure(most.observed['CKA'])}"
-    if not tested:
-        why = f": {most.untested}" if most.untested else ""
-        return f"The {tables} are the most similar, by {cka}, not compared with chance{why}"
-    among = tested[0].among  # the same of all
-    beside = f" (p corrected for {among} comparisons)" if among > 1 else ""
-    beside += f"; {len(pairs) - len(tested)} of {len(pairs)} were not compared with chance" * (len(tested) < len(pairs))
-    if not above:
-        none = "No two tables are" if len(tested) == len(pairs) else f"None of {len(tested)} pairs of tables is"
-        none = f"The {tables} are no" if len(tested) == 1 < len(pairs) else none
-        return f"{none} more similar than expected by chance{beside}"
-    if len(above) > 1:
-        return f"Of {len(above)} comparisons above chance, the {tables} are the most similar: {cka}{beside}"
-    who = "Only the" if len(tested) == len(pairs) > 1 else "The"
-    return f"{who} {tables} are more similar than expected by chance: {cka}{beside}"
+def pair_title(comparison: Comparison, named: Mapping[str, str]) -> str:
+    """State of one pair whether its tables are more similar than expected by chance, and which were not tested.
+
+    Args:
+        comparison: The comparison, reduced to the pair.
+        named: Display names of its two sources by their own.
+    """
+    said: dict[str, list[Alignment]] = {}
+    for pair in comparison.pairs:
+        null, why = pair.measures.get("CKA"), f": {pair.untested}" if pair.untested else ""
+        stands = "" if null is None else html_tables.standing(null, pair.p("CKA"))
+        tested = f"are {'more' if stands == 'above' else 'no more'} similar than expected by chance"
+        if "CKA" in pair.observed:
+            said.setdefault(tested if stands else f"were not compared with chance{why}", []).append(pair)
+    who = listed(list(named.values()))
+    parts: list[str] = []
+    for verdict, pairs in sorted(said.items(), key=lambda one: one[0].startswith("were")):
+        what = listed([f"{pair.role}s" for pair in pairs])
+        values = listed([html_tables.figure(pair.observed["CKA"]) for pair in pairs])
+        whose = f"their {what}" if parts else f"The {what} of {who}"
+        parts.append(f"{whose} (CKA {values}) {verdict}")
+    return "; ".join(parts) or f"No tables of {who} could be compared"
 
 
 def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:

@@ -16,7 +16,7 @@ from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
 from hfposemb.app.session import opening
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import WAITING, left_out, split, waiting
-from hfposemb.app.session.source_names import HUB_PRESETS, choice, short_name
+from hfposemb.app.session.source_names import HUB_PRESETS, choices, short_name
 from hfposemb.app.session.state import Session
 from hfposemb.app.session.suggestions import MOST, Suggestions
 from safetensors.numpy import save
@@ -237,7 +237,7 @@ def test_a_preset_that_cannot_be_reached_is_shown_by_its_sample(
     (one,) = asyncio.run(fetched(session, preset))
     assert one.error is not None
     told = opening.without_network(opening.told_of({}, ["sample:bert", preset, "sinusoidal:8x4"]), preset, one.error)
-    kin = HUB_PRESETS[preset][1]
+    kin = HUB_PRESETS[preset]
     expected = (
         ["sample:bert", "sample:gpt2", "sinusoidal:8x4"] if kin == "sample:gpt2" else ["sample:bert", "sinusoidal:8x4"]
     )
@@ -249,9 +249,9 @@ def test_a_preset_that_cannot_be_reached_is_shown_by_its_sample(
 
 
 def test_presets_have_readable_names() -> None:
-    assert choice("openai-community/gpt2") == ("GPT-2, Hub", "openai-community/gpt2")
-    names = [choice(text)[0] for text in session_of().presets]
-    assert len(set(names)) == len(names)
+    names = {text: name for name, text in choices([], session_of().presets)}
+    assert names["openai-community/gpt2"] == "GPT-2"
+    assert len(set(names.values())) == len(names)
 
 
 def test_first_paint_asks_nobody(hub: FakeHub) -> None:
@@ -301,12 +301,12 @@ def test_only_what_was_typed_last_is_asked_for(hub: FakeHub) -> None:
     assert len(hub.requests) == 1
 
 
-def test_a_fifth_source_is_said_to_be_left_out() -> None:
+def test_a_ninth_source_is_said_to_be_left_out() -> None:
     shown, beyond = split(
-        [" sample:bert ", "sample:bert", "", "gpt2", "a/b", "sinusoidal:8x4", "me/roberta", "random:8x4"]
+        [" sample:bert ", "sample:bert", "", "gpt2", *(f"a/{name}" for name in "bcdefg"), "me/roberta", "random:8x4"]
     )
-    assert shown == ["sample:bert", "gpt2", "a/b", "sinusoidal:8x4"]
-    assert left_out(beyond) == ["Up to 4 sources are shown; roberta and Untrained were left out."]
-    assert left_out(beyond[:1]) == ["Up to 4 sources are shown; roberta was left out."]
+    assert shown == ["sample:bert", "gpt2", *(f"a/{name}" for name in "bcdefg")]
+    assert left_out(beyond) == ["Up to 8 sources are shown; roberta and Untrained were left out."]
+    assert left_out(beyond[:1]) == ["Up to 8 sources are shown; roberta was left out."]
     assert left_out(()) == []
     assert split(None) == ([], [])

@@ -22,7 +22,7 @@ WORD = "Word, part of a word, or id"
 # --- every control ---
 
 SAID_BY_OTHERS = {
-    "Models to compare (up to 4)": "the sources are in the address as models",
+    "Models to compare (up to 8)": "the sources are in the address as models",
     "Marked position": "a slider tells the position once it is let go",
     "Range": "a state is kept as range, which the field follows",
     "Part": "a state is kept as part or stack, which the field follows",

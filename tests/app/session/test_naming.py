@@ -10,7 +10,10 @@ from hfposemb.app.session.source_names import choices, short_names
 
 import hfposemb as hpe
 from hfposemb.analysis.positions.encoding_properties import encoding_requirements, side_by_side
-from hfposemb.tables.source_names import names
+from hfposemb.reports.report_page import names_of
+from hfposemb.tables.source_names import WIDEST, names
+
+RUN = "/runs/gpt2-small-trained-on-one-book"
 
 
 @pytest.mark.parametrize(
@@ -48,23 +51,33 @@ def test_long_names_keep_what_differs() -> None:
         (["random:8x4", "random:16x4"], ["Untrained 8 × 4", "Untrained 16 × 4"]),
         (["/runs/a/model", "/runs/b/model"], ["a/model", "b/model"]),
         (["~x/gpt2", "~y/gpt2"], ["~x/gpt2", "~y/gpt2"]),
+        (["openai-community/gpt2", "sample:gpt2"], ["GPT-2", "Demo GPT-2"]),
+        ([f"{RUN}-lr-1e-4-seed-{seed}" for seed in "12"], ["gpt2-…book-lr-1e-4-seed-1", "gpt2-…book-lr-1e-4-seed-2"]),
+        (
+            [f"/runs/{seed}-{RUN[6:]}/model" for seed in "12"],
+            ["1-…trained-on-one-book/model", "2-…trained-on-one-book/model"],
+        ),
+        ([f"/runs/{'0f3a9c2e' * 4}{end}" for end in "ab"], [f"0f3a9c2e…{'0f3a9c2e' * 2}{end}" for end in "ab"]),
     ],
 )
 def test_sources_of_a_page_have_names_of_their_own(sources: list[str], found: list[str]) -> None:
     assert short_names(sources) == found
 
 
-def test_names_that_are_cut_alike_are_numbered() -> None:
-    texts = ["not a source " + "x" * 60 + end for end in "ab"]
-    first, second = short_names(texts)
-    assert second == f"{first} (2)"
+@pytest.mark.parametrize("cut", [slice(0, None), slice(0, 4), slice(4, None)])
+def test_many_long_names_are_short_and_differ(cut: slice) -> None:
+    texts = [f"{RUN}-{warm}-lr-{rate}e-4-seed-{seed}" for warm in ("warm", "cold") for rate in "13" for seed in "12"]
+    found = short_names(texts[cut])
+    assert len(set(found)) == len(found)
+    assert all(len(name) <= WIDEST for name in found)
 
 
-def test_choices_that_would_read_alike_are_whole() -> None:
-    same = "x" * 40
-    assert choices(["sinusoidal:24x8"]) == [("Sinusoid 24 × 8", "sinusoidal:24x8")]
-    offered = choices([f"/{part}/{same}" for part in "ab"])
-    assert [label for label, _ in offered] == [f"/a/{same}", f"/b/{same}"]
+def test_a_source_is_called_the_same_in_bar_headline_and_report() -> None:
+    texts = ["sample:gpt2", "openai-community/gpt2", *(f"{RUN}-seed-{seed}" for seed in "12"), "sinusoidal:8x4"]
+    arrays = [hpe.from_arrays(position=np.eye(8), name=text) for text in texts]
+    offered = {text: name for name, text in choices(texts, ["sinusoidal:9x4", "sample:bert", *texts])}
+    assert [offered[text] for text in texts] == short_names(texts) == names_of(arrays)
+    assert (offered["sinusoidal:9x4"], offered["sample:bert"]) == ("Sinusoid 9 × 4", "Demo BERT")
 
 
 def test_columns_of_the_terminal_tell_folders_apart(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gradio as gr
 import pytest
 
+from app.limits import MOST_SOURCES
 from app.session.library import Library
+from app.session.opened import problems
 from app.session.source_bar import chip_colours, counted, placed
 from app.session.state import Session
 
@@ -19,7 +21,7 @@ from app.session.state import Session
         (["a"], ["a", "b", "c"], ["a"]),
         ([], ["a", "b"], []),
         (["c", "a", "a", ""], ["a", "", "c"], ["a", "", "c"]),
-        (["a", "b", "c", "d", "e"], ["a"], ["a", "b", "c", "d"]),
+        (list("abcdefghi"), ["a"], list("abcdefgh")),
     ],
 )
 def test_a_source_keeps_its_place(texts: list[str], before: list[str], expected: list[str]) -> None:
@@ -30,14 +32,25 @@ def test_chips_have_the_colours_of_their_places() -> None:
     style = chip_colours(["", "b", "", "d"], "p1")
     assert ".bar-p1 .token:nth-of-type(1) { --dot: var(--source-2); }" in style
     assert ".bar-p1 .token:nth-of-type(2) { --dot: var(--source-4); }" in style
-    assert counted(["", "b", "", "d"]) == "<span>2 of 4</span>"
 
 
 def test_a_free_place_is_remembered_by_what_is_drawn() -> None:
     with gr.Blocks():
         session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library()).at("positions")
-    texts = ["", "sinusoidal:8x4", "", "nonsense:8x4"]
+    texts = ["", "sinusoidal:8x4", "", "sinusoidal:8x8"]
     colours = [source.color for source in session.open(["random:8x4", "counting:8x4", "sinusoidal:9x4", "random:9x4"])]
     shown = session.shown(session.drawn_with("", texts))
     assert [source.color for source in shown] == [colours[1], colours[3]]
-    assert "unknown prefix" in shown[1].error
+
+
+def test_a_source_that_fails_takes_no_place_and_is_said_once() -> None:
+    with gr.Blocks():
+        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library()).at("positions")
+    texts = ["./nowhere", "sinusoidal:8x4", "nonsense:8x4"]
+    opened = session.open(texts)
+    assert counted(opened) == "<span>1 of 8</span>"
+    assert [one.text for one in session.shown(session.drawn_with("", texts))] == ["sinusoidal:8x4"]
+    assert problems(opened).count("nowhere") == problems(opened).count("nonsense:8x4") + 1 == 2
+    more = [f"random:{rows}x8" for rows in range(8, 8 + MOST_SOURCES)]
+    assert session.fitting([*texts, *more]) == (["sinusoidal:8x4", *more[:-1]], more[-1:])
+    assert session.fitting(texts) == (texts, [])

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from tests.browser.conftest import TIMEOUT
-from tests.browser.waiting import drawn, open_tab, until
+from tests.browser.waiting import drawn, open_tab, unfold_bar, until
 from tests.conftest import FULL, in_full
 
 if TYPE_CHECKING:
@@ -33,12 +33,13 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
     open_tab(page, "Positions")
     until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
     page.wait_for_timeout(1600)  # changes that follow each other at once are one step back
+    unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
     drawn(page)
     page.go_back()
     until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
-    until(page, lambda: page.get_by_label("3-D", exact=True).locator("visible=true").is_checked(), True)
+    until(page, lambda: page.get_by_label("3-D", exact=True).first.is_checked(), True)
     page.go_back()
     until(page, lambda: _tab(page), "Start")
     page.go_forward()
@@ -144,6 +145,28 @@ def test_a_link_opened_elsewhere_shows_the_same(
     found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
     assert found["arrays"] == shown
     assert found["controls"] == _controls(page) != first
+
+
+def test_a_link_copied_at_once_says_what_was_just_chosen(page: Page, site: Callable[..., str]) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
+    drawn(page)
+    page.get_by_label("number input for Marked position").fill("100")
+    assert _copied(page)["position"] == ["100"]
+    page.locator(".fold-shifts > button").click()
+    assert _copied(page)["shifts"] == ["unfolded"]
+    page.locator(".sources:visible").get_by_role("button", name="Remove Sinusoid", exact=True).click()
+    assert _copied(page)["models"] == [SMALL["positions"][1]]
+    page.get_by_role("tab", name="Words + positions").click()
+    assert _copied(page)["tab"] == ["words"]
+
+
+def _copied(page: Page) -> dict[str, list[str]]:
+    button = page.locator("[data-action='Copy link']")
+    until(page, button.inner_text, "Copy link")
+    button.click()
+    until(page, button.inner_text, "Copied")
+    return parse_qs(str(page.evaluate("navigator.clipboard.readText()")).partition("?")[2])
 
 
 @in_full

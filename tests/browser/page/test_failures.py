@@ -65,15 +65,16 @@ def test_page_without_sources_is_empty_and_says_so(page: Page, serve: Callable[.
     page.goto(serve(build(sources=("random:24x8", "sinusoidal:24x8"))))
     page.get_by_role("tab", name="Positions", exact=True).click()
     page.locator("hfposemb-row canvas, hfposemb-row svg.main-svg").first.wait_for()
-    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
-    for count, added in ((3, "counting:24x8"), (4, "sigmoid:24x8"), (4, "counting:32x8")):
+    field = page.get_by_label("Models to compare (up to 8)").locator("visible=true")
+    more = ["counting:24x8", "sigmoid:24x8", *(f"random:{rows}x8" for rows in (8, 9, 10, 11))]
+    for count, added in (*enumerate(more, 3), (8, "counting:32x8")):
         field.fill(added)
         field.press("Enter")
         until(page, page.locator(".provenance strong").count, count)
-    page.locator("[role=alert]:visible").get_by_text("Up to 4 sources are shown; Counting was left out.").wait_for()
-    until(page, page.locator(".sources:visible .token").count, 4)
-    page.locator(".sources:visible").get_by_role("button", name="Remove Sigmoid 24 × 8", exact=True).click()
-    until(page, page.locator(".sources:visible .token").count, 3)
+    page.locator("[role=alert]:visible").get_by_text("Up to 8 sources are shown; Counting was left out.").wait_for()
+    until(page, page.locator(".sources:visible .token").count, 8)
+    page.locator(".sources:visible").get_by_role("button", name="Remove Sigmoid", exact=True).click()
+    until(page, page.locator(".sources:visible .token").count, 7)
     stops = page.locator(".tab-wrapper [role=tab][tabindex='0']")
     tab = page.get_by_role("tab", selected=True)
     tab.press("ArrowRight")

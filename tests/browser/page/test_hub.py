@@ -51,7 +51,7 @@ def sent(hub: FakeHub) -> int:
 
 def choose(page: Page, text: str) -> None:
     """Type a source into the source bar."""
-    field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
+    field = page.get_by_label("Models to compare (up to 8)").locator("visible=true")
     field.click()
     field.press_sequentially(text, delay=10)
     field.press("Enter")
@@ -89,7 +89,7 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
 @in_full
 def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
     open_tab(opened, "Positions")
-    field = opened.get_by_label("Models to compare (up to 4)").locator("visible=true")
+    field = opened.get_by_label("Models to compare (up to 8)").locator("visible=true")
     field.click()
     field.press_sequentially("gpt", delay=20)
     choices = opened.get_by_role("option")

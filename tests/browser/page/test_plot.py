@@ -20,7 +20,7 @@ from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
 from hfposemb.tables.table import Provenance, table_of
-from tests.browser.waiting import accessible, drawn, no_sideways_page, point, until
+from tests.browser.waiting import accessible, drawn, held, no_sideways_page, point, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -457,14 +457,14 @@ def test_accessible(serve: Callable[..., str], page: Page, mode: str, themed: bo
     assert not page.locator(".help").first.is_visible()
     assert box(page, "a").get_attribute("role") == "img"
     assert "Panel a" in (box(page, "a").get_attribute("aria-label") or "")
-    page.get_by_role("button", name="Table").first.click()
+    held(page.locator(".panel").first, "Table").click()
     accessible(page, None if themed else "hfposemb-row")
 
 
 def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> None:
     page.set_viewport_size({"width": 360, "height": 780})
     show(serve, page, full_row(), swipe=True)
-    page.get_by_role("button", name="Table").first.click()
+    held(page.locator(".panel").first, "Table").click()
     no_sideways_page(page)
     first, second = (page.locator(".panel").nth(place).bounding_box() for place in (0, 1))
     assert first
@@ -480,7 +480,7 @@ def test_png_is_written_in_the_browser(serve: Callable[..., str], page: Page) ->
     show(serve, page, (panel("a", norms(), actions=("PNG", "SVG")),))
     for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as download:
-            page.get_by_role("button", name=name).click()
+            held(page.locator(".panel"), name).click()
         assert download.value.suggested_filename == f"panel-a.{name.lower()}"
         assert download.value.path().read_bytes().startswith(start)
 
@@ -497,9 +497,8 @@ def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page)
     show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
 
     cloudy = page.locator("[data-key=b]")
-    button = cloudy.get_by_role("button", name="Table")
     assert not cloudy.locator("table").count()
-    button.press("Enter")
+    held(cloudy, "Table").press("Enter")
     assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
     first = cloudy.get_by_role("row").nth(1)
     assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
@@ -514,9 +513,9 @@ def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page)
 
     cloudy.locator(".sheet").press("Escape")
     assert not cloudy.locator("table").count()
-    assert button.evaluate("(node) => node === document.activeElement")
+    assert cloudy.locator(".more").evaluate("(node) => node === document.activeElement")
 
-    page.locator("[data-key=a]").get_by_role("button", name="Table").click()
+    held(page.locator("[data-key=a]"), "Table").click()
     files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
     header, *rows = read_csv(page, files.nth(0))
     assert header == ["position", "x", "y", "z"]

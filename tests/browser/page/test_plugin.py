@@ -9,7 +9,7 @@ import gradio as gr
 import numpy as np
 from fastapi import FastAPI, Response
 
-from tests.browser.waiting import drawn, no_sideways_page, point, until
+from tests.browser.waiting import drawn, no_sideways_page, point, unfold_bar, until
 from tests.support.app.serving import hosted
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
         assert right.locator("input[type=range]:visible").input_value() != "7"
 
         # work of one panel is told in one panel
+        unfold_bar(left)
         left.get_by_text("UMAP", exact=True).locator("visible=true").click()
         cancel = left.get_by_role("button", name="Cancel").locator("visible=true")
         cancel.first.wait_for()

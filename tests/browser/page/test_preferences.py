@@ -31,7 +31,7 @@ def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, site:
     page.emulate_media(color_scheme="light")
     page.goto(site(*SMALL))
     drawn(page)
-    field = page.get_by_label("Theme")
+    field = page.get_by_label("Theme", exact=True)
     assert (field.input_value(), _dark(page), _kept(page)) == ("system", False, {})
     page.emulate_media(color_scheme="dark")
     until(page, lambda: _dark(page), True)
@@ -40,8 +40,8 @@ def test_the_theme_is_chosen_remembered_and_follows_the_system(page: Page, site:
     assert _kept(page) == {"theme": "light"}
     page.reload()
     drawn(page)
-    assert (page.get_by_label("Theme").input_value(), _dark(page)) == ("light", False)
-    page.get_by_label("Theme").select_option("system")
+    assert (page.get_by_label("Theme", exact=True).input_value(), _dark(page)) == ("light", False)
+    page.get_by_label("Theme", exact=True).select_option("system")
     until(page, lambda: _dark(page), True)
 
 
@@ -69,4 +69,4 @@ def test_what_stands_in_the_storage_is_read_with_care(page: Page, site: Callable
         page.evaluate("(text) => localStorage.setItem('hfposemb', text)", written)
         page.reload()
         drawn(page)
-        assert page.get_by_label("Theme").input_value() == "system"
+        assert page.get_by_label("Theme", exact=True).input_value() == "system"

@@ -21,8 +21,8 @@ PAINTED = """(images) => images.map((image) => {
 def test_the_page_on_paper_has_its_plots_in_light_colours(page: Page, site: Callable[..., str]) -> None:
     page.goto(site("random:42x16", "sinusoidal:42x16"))
     drawn(page)
-    page.get_by_label("Theme").select_option("dark")
-    images, header = page.locator(".js-plotly-plot img"), page.get_by_label("Theme")
+    page.get_by_label("Theme", exact=True).select_option("dark")
+    images, header = page.locator(".js-plotly-plot img"), page.get_by_label("Theme", exact=True)
     assert images.count() == 0
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")

@@ -151,7 +151,7 @@ def test_two_people_sign_in(browser: Browser, space: Served) -> None:
 
         ben.goto(f"{space.url}/?models=sinusoidal:64x16&tab=tokens")
         sign_in(ben, "ben")
-        field = ben.get_by_label("Models to compare (up to 4)").locator("visible=true")
+        field = ben.get_by_label("Models to compare (up to 8)").locator("visible=true")
         field.click()
         field.press_sequentially("secret", delay=20)
         ben.wait_for_timeout(1500)
@@ -265,7 +265,7 @@ def test_what_belongs_to_one_visitor_is_worth_nothing_to_others(space: Served) -
     files = sorted({one for one in re.findall(r'/gradio_api/file=[^"\\]+', "".join(ada.heard)) if "visitors" in one})
     assert len(files) >= 2
     assert PRIVATE.search("".join(ada.heard)), "the control: she is told"
-    bound = ada.events(ada.labelled("Models to compare (up to 4)"), "change")[0]
+    bound = ada.events(ada.labelled("Models to compare (up to 8)"), "change")[0]
     for other in (ben, nobody):
         joined = ada.join(bound, [ada.values[key] for key in bound["inputs"]], bound["targets"][0][0]).json()[
             "event_id"

@@ -73,9 +73,9 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     page.get_by_role("radio", name="bert – gpt").check(force=True)
     first, second = (move.label.strip() for move in exact.moves[0].most[:2])
     moved.get_by_role("heading", name=f"“{first}” moved by").wait_for()
-    moved.locator(".list").first.locator("li button").nth(1).click()
+    moved.locator(".list").first.locator(".neighbour").nth(1).click()
     moved.get_by_role("heading", name=f"“{second}” moved by").wait_for()
-    near = moved.locator(".list").nth(2).locator("li button bdi").all_inner_texts()
+    near = moved.locator(".list").nth(2).locator(".neighbour bdi").all_inner_texts()
     assert near == [label.strip() for label, _ in exact.moves[0].most[1].right]
     moved.get_by_role("button", name="Open in Tokens").click()
     panel(page, "neighbours").get_by_text(f"“{second}”").or_(
@@ -139,13 +139,13 @@ def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
     drawn(page)
     exact = hpe.compare_quantised(hpe.extract(original), hpe.extract("sample:minilm"), count=10, draws=19)
     words = [move.label.strip() for move in exact.worst]
-    assert shown.locator(".list").first.locator("li button bdi").all_inner_texts() == words
+    assert shown.locator(".list").first.locator(".neighbour bdi").all_inner_texts() == words
     assert "quantisation=unfolded" in page.url
-    page.get_by_label("Theme").select_option("dark")
+    page.get_by_label("Theme", exact=True).select_option("dark")
     page.set_viewport_size({"width": 360, "height": 800})
     drawn(page)
     until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), expected=True)
-    shown.locator(".list").first.locator("li button").first.click()
+    shown.locator(".list").first.locator(".neighbour").first.click()
     panel(page, "neighbours").wait_for()
     page.goto(page.url.partition("?")[0])
     # Other sources have no such fold.

@@ -26,7 +26,7 @@ def test_a_click_on_an_odd_token_shows_it_and_positions_have_their_requirements(
     open_tab(page, "Tokens")
     page.locator(".fold-odd > button").click()
     odd = page.locator('section.panel[data-key="odd"]')
-    row = odd.locator(".list").nth(1).locator("li button").nth(2)
+    row = odd.locator(".list").nth(1).locator(".neighbour").nth(2)
     word = row.locator("bdi").inner_text()
     row.click()
     near = page.locator('section.panel[data-key="neighbours"]')

@@ -16,7 +16,7 @@ import hfposemb as hpe
 from hfposemb.checks.rope_report import rope_report
 from hfposemb.numbers import number
 from tests.browser import waiting
-from tests.browser.waiting import accessible_everywhere, drawn, until
+from tests.browser.waiting import accessible_everywhere, drawn, unfold_bar, until
 from tests.conftest import in_full
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
 
 def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
     open_tab(page, site, *SMALL)
+    unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     page.wait_for_function("() => !document.querySelector('[data-key=\"sinusoidal:64x16\"] .stage').data[0].z")
     page.get_by_text("32", exact=True).locator("visible=true").first.click()

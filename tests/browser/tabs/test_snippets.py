@@ -9,7 +9,7 @@ import nbformat
 
 from app.components.plot import Panel
 from app.session.shown_positions import View
-from tests.browser.waiting import accessible, drawn, no_sideways_page, open_tab, still, until
+from tests.browser.waiting import accessible, drawn, held, no_sideways_page, open_tab, still, unfold_bar, until
 from tests.conftest import in_full
 from tests.support.app.sessions import open_session
 
@@ -42,18 +42,18 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     open_tab(page, "Positions")
     still(page)
     panel = page.locator(f'section.panel[data-key="{SMALL[0]}"]').first
-    button, fold = panel.get_by_role("button", name="Python", exact=True), panel.locator(".recipe")
-    assert button.get_attribute("aria-expanded") == "false"
+    more, fold = panel.locator(".more"), panel.locator(".recipe")
     heights = "() => [...document.querySelectorAll('section.panel')].map((panel) => panel.offsetHeight)"
     before = page.evaluate(heights)
     assert not fold.is_visible()
-    button.focus()
-    page.keyboard.press("Enter")
+    button = held(panel, "Python")
+    assert button.get_attribute("aria-expanded") == "false"
+    controls = button.get_attribute("aria-controls")
+    button.press("Enter")
     until(page, fold.is_visible, True)
-    assert button.get_attribute("aria-expanded") == "true"
     assert page.evaluate(heights) == before, "nothing on the page moves"
     drawer = panel.get_by_role("dialog", name="Python")
-    assert button.get_attribute("aria-controls") == drawer.get_attribute("id")
+    assert controls == drawer.get_attribute("id")
     assert drawer.evaluate("(node) => node.contains(document.activeElement)")
     recipe = _panel(SMALL[0]).recipe
     assert recipe is not None
@@ -72,11 +72,12 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     ]
     assert saved.value.suggested_filename.endswith(".ipynb")
     # It stays open while the panel is drawn anew, with what is shown then.
+    unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     until(page, lambda: "dims=2" in (fold.locator("pre").first.text_content() or ""), True)
     still(page)
     accessible(page)
-    page.get_by_label("Theme").select_option("dark")
+    page.get_by_label("Theme", exact=True).select_option("dark")
     accessible(page)
     no_sideways_page(page)
     code = fold.locator("pre").first
@@ -85,7 +86,7 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     code.focus()
     page.keyboard.press("Escape")
     until(page, fold.is_visible, False)
-    assert button.evaluate("(node) => node === document.activeElement")
+    assert more.evaluate("(node) => node === document.activeElement")
 
 
 @in_full
@@ -98,7 +99,7 @@ def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: 
         drawn(page)
         panel = page.locator('section.panel[data-key="picture"]')
         until(page, lambda: page.get_by_role("radio", name="Untrained").is_checked(), True)
-        panel.get_by_role("button", name="Python", exact=True).click()
+        held(panel, "Python").click()
         cite = panel.locator(".recipe pre").last.text_content() or ""
         assert f"  url = {{{page.evaluate('location.href')}}}\n}}" in cite
         assert "kind=Untrained" in cite
@@ -112,7 +113,7 @@ def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..
     page.goto(site(*SMALL))
     drawn(page)
     panel = page.locator('section.panel[data-key="input"], section.panel[data-key="picture"]').last
-    panel.get_by_role("button", name="Python", exact=True).click()
+    held(panel, "Python").click()
     button = panel.get_by_role("button", name="Copy Python")
     button.click()
     until(page, button.inner_text, "Selected")

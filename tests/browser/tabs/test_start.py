@@ -87,17 +87,17 @@ def near_top(top: float) -> bool:
 
 def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, tiny: str) -> None:
     open_start(page, site, tiny, "sinusoidal:64x16")
-    field = page.get_by_label("Models to compare (up to 4)")
+    field = page.get_by_label("Models to compare (up to 8)")
     assert field.get_attribute("placeholder") == "+ Add model"
     field.fill("<img src=x onerror=alert(1)>")
     field.press("Enter")
     page.locator("[role=alert]:visible").get_by_text("is not a source").wait_for()
-    page.get_by_text("3 of 4").wait_for()
+    page.get_by_text("2 of 8").wait_for()
     field.fill("random:32x8")
     field.press("Enter")
     page.locator('.panel[data-key="shape random:32x8"]').wait_for()
     drawn(page)
-    assert page.get_by_text("4 of 4").count() == 1
+    assert page.get_by_text("3 of 8").count() == 1
 
     # A source keeps its colour when another one goes, and the free place is the next one's.
     colours = "(chips) => chips.map((chip) => getComputedStyle(chip, '::before').backgroundColor)"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.browser.waiting import accessible_everywhere, drawn, panel, point, still, until
+from tests.browser.waiting import accessible_everywhere, drawn, panel, point, still, unfold_bar, until
 from tests.conftest import in_full
 from tests.support.app.models import MANY, WORDS, checkpoint, untied
 from tests.support.processes.waiting import workers
@@ -81,7 +81,7 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     )
     assert points == len(WORDS) + len(MANY)
     assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
-    row = panel(page, "neighbours").locator(".list").nth(1).locator("li button").nth(2)
+    row = panel(page, "neighbours").locator(".list").nth(1).locator(".neighbour").nth(2)
     word = row.locator("bdi").inner_text()
     row.click()
     panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(word)} ")).wait_for()
@@ -105,6 +105,7 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
 
 def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair, own=False)
+    unfold_bar(page)
     page.get_by_role("radio", name="Trust").check(force=True)
     plan = panel(page, "map")
     plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ are misplaced")).wait_for()
@@ -132,7 +133,7 @@ def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, 
     field.press_sequentially("quee", delay=40)
     found = panel(page, "matches")
     found.get_by_role("heading", name="1 of bert and 1 of gpt contain quee").wait_for()
-    found.locator("li button").first.click()
+    found.locator(".neighbour").first.click()
     panel(page, "neighbours").get_by_role("heading", name=re.compile("neighbours of queen ")).wait_for()
     panel(page, "matches").wait_for(state="hidden")
     field.fill("nosuchword")
@@ -158,12 +159,13 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     page.set_viewport_size({"width": 1440, "height": 900})
     still(page)
     assert page.evaluate("document.documentElement.scrollHeight") <= 1400
+    unfold_bar(page)
     assert page.get_by_role("radio", name="UMAP").is_checked()
     assert "layout" not in page.url
     plan = panel(page, "map")
     plan.get_by_role("heading", name="Unused slots, other scripts and numbers form islands in MiniLM").wait_for()
     assert "30,522 tokens of MiniLM" in plan.inner_text()
-    queen = panel(page, "neighbours").get_by_role("button", name=re.compile(r"^queen \.")).bounding_box()
+    queen = panel(page, "neighbours").get_by_role("option", name=re.compile(r"^queen \.")).bounding_box()
     assert queen
     assert queen["y"] + queen["height"] < 900
     # A class, from the keyboard.
@@ -223,6 +225,7 @@ def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., 
     (work,) = until(page, workers, lambda found: len(found) == 1)
     line.get_by_role("button", name="Cancel").click()
     until(page, line.count, 0)
+    unfold_bar(page)
     page.locator("label.selected", has_text="PCA").locator("visible=true").first.wait_for()
     until(page, lambda: work in workers(), expected=False)
     until(page, panel(page, "map").get_by_role("heading").first.inner_text, before)

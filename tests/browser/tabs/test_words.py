@@ -11,7 +11,7 @@ import hfposemb as hpe
 from app.findings.words import sum_view
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, sweep_amplitude
-from tests.browser.waiting import accessible_everywhere, drawn, still, until
+from tests.browser.waiting import accessible_everywhere, drawn, still, unfold_bar, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -112,6 +112,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     assert sorted(sentence.input_value().split()) == sorted(written.split())
     page.locator('section.panel[data-key="reorder"]').get_by_text("Before: “the queen saw").wait_for()
 
+    unfold_bar(page)
     page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
     found = sweep_amplitude(add_positions(bert, PositionAddition("sinusoid")))
     until(page, lambda: title(page, "finding").inner_text().startswith("With the sinusoid added"), True)

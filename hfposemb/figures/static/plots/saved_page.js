@@ -10,13 +10,13 @@ body { margin: 0 auto; padding: 24px; max-width: 1200px; background: var(--panel
   font: 15px/24px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 22px; line-height: 30px; margin: 0; }
 p { margin: 0 0 8px; }
-a, footer, .caption { color: var(--subdued); }
+footer, .caption { color: var(--subdued); }
 .words { display: flex; flex-wrap: wrap; gap: 4px 24px; font-size: 14px; }
 .disc { display: inline-block; width: 10px; height: 10px; border-radius: 50%; margin-inline-end: 6px; }
 .strip { display: inline-block; width: 96px; height: 8px; border-radius: 4px; margin: 0 8px; }
 .plot { height: min(80vh, 900px); min-height: 320px; }
 .caption { text-align: center; }
-footer { display: flex; flex-wrap: wrap; gap: 4px 24px; justify-content: space-between; font-size: 13px; }`;
+footer { text-align: end; font-size: 13px; }`;
 
 // What the file runs. It is put into the file as text.
 const SCRIPT = `
@@ -37,19 +37,17 @@ const SCRIPT = `
  * @param {object} page
  * @param {SavedFigure[]} page.figures
  * @param {ExportWords & { panel: string, captions: string[], foot: string }} page.words
- * @param {string} page.link address of the view
  * @param {string} page.plotly code of plotly.js
  * @param {string} page.mark
  * @returns {Promise<string>}
  */
-export async function savedPage({ figures, words, link, plotly, mark }) {
+export async function savedPage({ figures, words, plotly, mark }) {
   const drawn = JSON.stringify(figures.map(withNames), (_, value) =>
     (ArrayBuffer.isView(value) ? rounded(value) : value));
   const title = escaped([words.source, words.title].filter(Boolean).join(": "));
   const colours = `:root { --ink: ${words.ink}; --subdued: ${words.subdued}; --panel: ${words.panel}; }`;
   const plots = figures.map((_, place) =>
     `<div class="plot"></div><p class="caption">${escaped(words.captions[place] ?? "")}</p>`);
-  const way = /^https?:/.test(link) ? `<a href="${escaped(link)}">${escaped(link)}</a>` : "<span></span>";
   const [figureText, plotlyText] = await Promise.all([drawn, plotly].map(compressed));
   const [opens, ends] = ["<scr" + "ipt", "</scr" + "ipt>"]; // this is in such an element itself
   return `<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -58,7 +56,7 @@ export async function savedPage({ figures, words, link, plotly, mark }) {
 <style>${colours}${STYLE}</style></head><body>
 <h1>${escaped(words.source || words.title)}</h1><p>${words.source ? escaped(words.title) : ""}</p>
 <p class="words">${[...words.legend.map(legendLine), ...words.bars.map(bar)].join("")}</p>
-${plots.join("\n")}<p class="caption">${escaped(words.foot)}</p><footer>${way}<span>${mark}</span></footer>
+${plots.join("\n")}<p class="caption">${escaped(words.foot)}</p><footer>${mark}</footer>
 ${opens} type="text/plain" id="figures">${figureText}${ends}
 ${opens} type="text/plain" id="plotly">${plotlyText}${ends}
 ${opens}>${SCRIPT}${ends}

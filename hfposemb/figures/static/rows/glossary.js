@@ -137,11 +137,11 @@ function dots(line) {
 }
 
 /**
- * Put a card below its term, or above it where there is no room, within the window.
+ * Put a card below its button, or above it where there is no room, within the window.
  * @param {HTMLElement} card
  * @param {HTMLElement} ask
  */
-function place(card, ask) {
+export function place(card, ask) {
   const { left, top, bottom } = ask.getBoundingClientRect();
   const below = bottom + 8 + card.offsetHeight < innerHeight;
   card.style.left = `${Math.max(8, Math.min(left, innerWidth - card.offsetWidth - 8))}px`;

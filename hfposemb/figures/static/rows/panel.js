@@ -5,12 +5,15 @@ import { Drawer } from "./drawer.js";
 import { button, emphasised, h, present } from "./elements.js";
 import { EXPORT_MARK, fileName } from "../plots/export.js";
 import { toolButtons } from "../plots/lasso.js";
+import { menu } from "./menu.js";
 import { exportWords, recipeParts, saveText, tablePart } from "./parts.js";
 import { help, legend, neighbourList, numbers, panelNames, presentButton, scaleBars } from "./parts.js";
 import { Plot } from "../plots/plot.js";
 import { discharge, enlist, isPresented, togglePresent } from "./present.js";
 import { savedPage } from "../plots/saved_page.js";
 import { plain } from "./text.js";
+
+const FILES = ["PNG", "SVG", "HTML"];
 
 let panels = 0;
 
@@ -57,7 +60,7 @@ export class PanelView {
 
   /** Move the focus to the button that gives this the window, or takes it back. */
   focus() {
-    /** @type {HTMLElement | null} */ (this.node.querySelector(".present"))?.focus({ preventScroll: true });
+    /** @type {HTMLElement | null} */ (this.node.querySelector(".present, .more"))?.focus({ preventScroll: true });
   }
 
   /**
@@ -115,14 +118,15 @@ export class PanelView {
     this.#tail.prepend(h("p", "message", plain(error.message, 300)));
   }
 
-  /** Write the words; a button that has the focus keeps it. */
+  /** Write the words; what is pressed and has the focus keeps it. */
   write() {
     const { spec, value } = this;
     if (!spec || !value) return;
-    const buttons = () => [...this.node.querySelectorAll("button")];
+    const buttons = () => [.../** @type {NodeListOf<HTMLElement>} */ (
+      this.node.querySelectorAll("button, [role=option]"))];
     const focused = buttons().findIndex((node) => node === document.activeElement);
     const aside = present([
-      spec.drawings.length ? presentButton(this.#title(), this.presented(), () => togglePresent(this)) : null,
+      this.presented() ? presentButton(() => togglePresent(this)) : null,
       spec.help ? help(spec.help, this.#title(), this.#id) : null,
     ]);
     this.#head.replaceChildren(...present([
@@ -187,16 +191,23 @@ export class PanelView {
       ...(spec.drawings.length ? [{ name: "Table", className: "sheets", build: () => this.#tables(spec) }] : []),
       ...(recipe ? [{ name: "Python", className: "recipe", build: () => recipeParts(recipe, this.#title()) }] : []),
     ];
-    actions.push(...this.#sheets.map(({ name }) => this.#opener(name)));
+    const whole = button("action", "Present");
+    whole.title = "In the whole window (p)";
+    whole.onclick = () => togglePresent(this);
+    const isFile = (/** @type {HTMLElement} */ { dataset }) => FILES.includes(dataset.action ?? "");
+    const own = actions.filter((node) => !isFile(node));
+    const kept = [...actions.filter(isFile), ...this.#sheets.map(({ name }) => this.#opener(name))];
+    if (spec.drawings.length && !this.presented()) kept.push(whole);
     const lists = spec.lists.map((list, place) => neighbourList(list, value, ({ id, label }) =>
       this.trigger("select", { panel: this.key, list: place, id, label })));
-    const foot = spec.foot || actions.length;
+    const foot = spec.foot || own.length + kept.length;
     this.#tail.replaceChildren(...present([
       spec.message ? h("p", "message", ...emphasised(spec.message, spec.emphasis)) : null,
       lists.length ? h("div", "lists", ...lists) : null,
       chipBox(spec.chips ?? [], this.#title(), ({ id, label }) =>
         this.trigger("select", { panel: this.key, list: 0, id, label })),
-      foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)), h("span", "actions", ...actions)) : null,
+      foot ? h("div", "foot", h("span", "", plain(spec.foot, 400)),
+        h("span", "actions", ...own, ...menu(this.#title(), kept))) : null,
     ]));
     this.#writeDrawer();
   }
@@ -212,7 +223,7 @@ export class PanelView {
     control.setAttribute("aria-controls", this.drawer.node.id);
     control.onclick = () => {
       if (this.drawer.name === name) this.drawer.close();
-      else this.drawer.open(name, this.#title(), () => this.node.querySelector(`[data-sheet="${name}"]`));
+      else this.drawer.open(name, this.#title(), () => this.node.querySelector(".more") ?? control);
     };
     return control;
   }
@@ -268,7 +279,7 @@ export class PanelView {
     const words = { ...exportWords(spec, value, ""), ink: color, subdued, panel: backgroundColor, captions,
       foot: plain(spec.foot, 400) };
     const figures = this.plots.map((plot) => plot.saved()).filter((figure) => figure !== null);
-    const text = await savedPage({ figures, words, plotly, link: location.href, mark: EXPORT_MARK });
+    const text = await savedPage({ figures, words, plotly, mark: EXPORT_MARK });
     saveText(text, "text/html", `${this.#filename()}.html`);
   }
 

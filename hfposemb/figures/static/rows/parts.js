@@ -151,21 +151,19 @@ export function help(text, title, id) {
 }
 
 /**
- * Return the button that gives a panel the whole window, or takes it back.
- * @param {string} title of the panel
- * @param {boolean} pressed
- * @param {() => void} toggle
+ * Return the button that takes the whole window from a panel.
+ * @param {() => void} leave
  */
-export function presentButton(title, pressed, toggle) {
-  const node = button("present", h("span", "", pressed ? "×" : "⤢"));
-  node.setAttribute("aria-label", pressed ? "Leave the whole window" : `Present: ${title}`);
-  node.title = pressed ? "Leave (Esc)" : "Present (p)";
-  node.onclick = toggle;
+export function presentButton(leave) {
+  const node = button("present", h("span", "", "×"));
+  node.setAttribute("aria-label", "Leave the whole window");
+  node.title = "Leave (Esc)";
+  node.onclick = leave;
   return node;
 }
 
 /**
- * Return a list of neighbours, each a button.
+ * Return a list of neighbours to choose from: one stop of the keyboard, whose arrows go through it.
  * @param {NeighbourListSpec} list
  * @param {RowValue} value
  * @param {(row: NeighbourSpec) => void} choose
@@ -175,15 +173,41 @@ export function neighbourList(list, value, choose) {
   const rows = list.rows.map((row) => {
     const length = h("span", "");
     length.style.width = `${100 * Math.max(row.value, 0) / largest}%`;
-    const node = button(row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)),
+    const node = h("li", row.shared ? "neighbour shared" : "neighbour", h("bdi", "", plain(row.label, 40)),
       h("span", "measure", length), h("span", "value", number(row.value)));
+    node.setAttribute("role", "option");
+    node.setAttribute("aria-selected", "false");
     node.onclick = () => choose(row);
-    return h("li", "", node);
+    return node;
   });
   const name = !list.name ? null : h("p", "source", list.color ? disc(list.color, value) : null,
     whole(h("strong", "", plain(shortened(list.name))), list.name));
-  return h("div", "list", name, h("ol", "", ...rows));
+  const box = h("ol", "", ...rows);
+  box.setAttribute("role", "listbox");
+  box.setAttribute("aria-label", plain(list.name) || "Neighbours");
+  oneStop(rows, rows[0]);
+  box.onkeydown = (event) => {
+    const at = rows.findIndex((row) => row === event.target), by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") rows[at]?.click();
+    else if (by) oneStop(rows, rows[at + by])?.focus();
+    else return;
+    event.preventDefault();
+  };
+  return h("div", "list", name, box);
 }
+
+/**
+ * Let the keyboard stop at one row of a list, and return that row.
+ * @param {HTMLElement[]} rows
+ * @param {HTMLElement | undefined} chosen
+ */
+function oneStop(rows, chosen) {
+  if (chosen) rows.forEach((row) => { row.tabIndex = row === chosen ? 0 : -1; });
+  return chosen;
+}
+
+const NETWORKS = /^(?:127|10|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.[\d.]+$/;
+const NAMES = /^(?:[^.]+|\[.*\]|.*\.(?:local|lan|internal))$/; // of a machine, and of its network
 
 /**
  * Return what reproduces the numbers of a panel, each text with a button that copies it.
@@ -203,7 +227,7 @@ export function recipeParts(recipe, title) {
   };
   // Nobody else can open an address of this machine.
   const own = local || !/^https?:$/.test(location.protocol)
-    || /^(localhost|127\..*|\[::1\])$/.test(location.hostname);
+    || [NETWORKS, NAMES].some((one) => one.test(location.hostname));
   const cited = own ? cite : cite.replace(/\n}$/, `,\n  url = {${location.href}}\n}`);
   const opened = openPart(recipe, title, saveText, own ? undefined : location.href);
   return [part("Python", python), opened, ...(command ? [part("Command line", command)] : []), part("Cite", cited)];
