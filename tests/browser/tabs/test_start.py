@@ -61,7 +61,7 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     cell.click()
     assert table.get_by_text(f" = {number(float(inputs.sum[1, 2]))}").is_visible()
     page.get_by_text("By hand, d = 6").click()
-    sentence.get_by_text(".909").wait_for()
+    sentence.get_by_text(".909", exact=True).wait_for()
     page.get_by_text("This model", exact=True).click()
     sentence.get_by_text("in 5 pieces").wait_for()
 
