@@ -68,9 +68,9 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     drawn(page)
     shapes = page.locator("section.panel[data-key^='shape ']")
     points = "(node) => node.querySelector('.stage').data[0].x.length"
-    assert [shapes.nth(place).locator(".plot").evaluate(points) for place in (0, 1)] == [20, 64]
+    assert [shapes.nth(place).locator(".plot.deep").evaluate(points) for place in (0, 1)] == [20, 64]
     expected = hpe.project(hpe.extract("sinusoidal:64x16").position, dims=3).coordinates
-    seen = shapes.nth(1).locator(".plot").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    seen = shapes.nth(1).locator(".plot.deep").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
     assert np.array_equal(np.float32(seen), expected[:, 0])
 
     page.get_by_role("link", name="Why both sine and cosine?").click()
