@@ -101,7 +101,6 @@ RULES: dict[str, dict[str, Rule]] = {
         "lists_panel": Rule("neighbours that a word keeps", "its ten"),
         "mixture_panel": Rule("weights of other words, alone and with positions", "random vectors; other positions"),
         "anchor_title": Rule("the nearest of chosen words, by mean cosine", "random words"),
-        "window_said": Rule("amplitudes at which 95 % of both are recovered", "the model's own amplitude"),
         "recovery_title": Rule("shares of words and positions decoded from the sum", "chance; concatenation"),
         "map_panel": Rule("neighbours kept at position 0 and elsewhere", "each other"),
     },
