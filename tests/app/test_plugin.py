@@ -89,7 +89,7 @@ def test_any_of_the_tabs_are_drawn_together(tabs: tuple[str, ...]) -> None:
     else:
         for bound in sorted(host.fns.values(), key=lambda one: (opened, "select") not in one.targets):
             if (opened, "select") in bound.targets or shown.due in bound.outputs:
-                page.run(bound)
+                page.run(bound, target=opened)
     assert page.state[view.session.active._id] == tabs[-1]
     assert page.state[shown.due._id] == ["", ["sample:bert", ""]]
 
