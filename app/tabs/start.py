@@ -83,9 +83,7 @@ def create_layout(session: Session) -> Layout:
         elem_classes="questions",
     )
     with gr.Column(elem_classes=["folds", "three"]):
-        box, unfolded = session.fold(
-            SENTENCE_FOLD, "What enters the first layer? Your own sentence", holds=["sentence"]
-        )
+        box, unfolded = session.fold(SENTENCE_FOLD, "Your own sentence, as the first layer gets it", holds=["sentence"])
         with box, gr.Column(elem_classes="start-card"):
             with gr.Row(elem_classes="controls"):
                 text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)

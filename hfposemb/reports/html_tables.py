@@ -8,10 +8,12 @@ variables of ``colours``.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..comparison.metrics import MEASURES, SECTIONS
+from ..comparison.metric_meanings import meaning
+from ..comparison.metrics import MEASURES, SECTIONS, measures_named
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
 from ..numbers import number, percent, small_percent
@@ -150,7 +152,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Name the metric from −1 to 1 with the widest range over the sources: a place to look, not a test."""
+    """Say what the metric from −1 to 1 with the widest range over the sources means: a place to look, not a test."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
@@ -165,7 +167,9 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    return f"Furthest apart among the numbers from −1 to 1: {best[1]} ({listed(parts)})"
+    plain = re.split("[:;.]", meaning(measures_named([best[1]])[0]))[0]
+    plain = plain[0].lower() + plain[1:] if plain[1:2].islower() else plain
+    return f"Biggest difference: {plain} ({listed(parts)})"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import position_figures
 from hfposemb.figures.palette import POSITION
 from hfposemb.numbers import percent
-from hfposemb.reports.position_findings import Facts, finding, sentence, shapes
+from hfposemb.reports.position_findings import Facts, alias_of, finding, sentence, shapes
 
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
@@ -106,13 +106,13 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
         empty,
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
         drawings=(Drawing(figure),),
-        foot=ANGLES if positions.turning else _shown_by(projection),
+        foot=ANGLES if positions.turning else _shown_by(projection, alias_of(positions.facts)),
         actions=FILES,
         recipe=position_snippets.projections([positions], dims=3),
     )
 
 
-def _shown_by(projection: Projection) -> str:
+def _shown_by(projection: Projection, more: str) -> str:
     ratio = projection.explained_variance_ratio
     assert ratio is not None  # of a PCA
-    return f"{len(ratio)} axes: {percent(float(sum(ratio)))} of the variation"
+    return f"{len(ratio)} axes: {percent(float(sum(ratio)))} of the variance{more and ' · '}{more}"

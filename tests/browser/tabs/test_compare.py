@@ -56,7 +56,7 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     compare: Callable[..., Page], three: tuple[str, str, str]
 ) -> None:
     page = compare(*three)
-    page.get_by_role("heading", name="Furthest apart").wait_for()  # the figures are there at once
+    page.get_by_role("heading", name="Biggest difference").wait_for()  # the figures are there at once
     measured(page)
     exact = hpe.compare(*map(hpe.extract, three), draws=DRAWS)
     shown = page.locator(".pair").first.locator("tbody tr td strong").all_inner_texts()

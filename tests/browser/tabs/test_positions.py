@@ -84,7 +84,7 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
         assert np.abs(np.asarray(z) - hpe.similarity(built_in(source))).max() < 1e-4
         ratio = projection.explained_variance_ratio
         assert ratio is not None
-        assert f"axes show {100 * sum(ratio):.0f}\u00a0% of the variation" in panel_of(page, source).inner_text()
+        assert f"axes show {100 * sum(ratio):.0f}\u00a0% of the variance" in panel_of(page, source).inner_text()
         assert "of each point’s neighbours" in panel_of(page, source).inner_text()
 
     heatmap = plot_of(page, SMALL[0], 1)
