@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..comparison.metric_meanings import meaning
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..comparison.alignment import Alignment
     from ..comparison.moved_words import Move, Moves
     from ..comparison.quantisation import QuantisationDamage
-    from ..comparison.results import Comparison, Figure, SourceFigures
+    from ..comparison.results import Comparison, Figure, NotCompared, SourceFigures
     from ..tables.null_comparison import Null
 
 LONGEST_NAME = 60
@@ -183,9 +184,18 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(sentence_case(str(pair)), width=600)}</li>" for pair in comparison.missing)
+    missing = "".join(f"<li>{text(_missing(pair, names or {}), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
+
+
+def _missing(pair: NotCompared, names: Mapping[str, str]) -> str:
+    """Say why two tables were not compared, with the display names of the sources."""
+    shown = {name: names.get(name, name) for name in (pair.left, pair.right)}
+    reason = pair.reason
+    for name, said in shown.items():
+        reason = reason.replace(f"{name} has ", f"{said} has ")
+    return sentence_case(str(replace(pair, left=shown[pair.left], right=shown[pair.right], reason=reason)))
 
 
 def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
