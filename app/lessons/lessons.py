@@ -388,7 +388,7 @@ LESSONS: tuple[Lesson, ...] = (
         exercise="Write your own sentence below. Which has the stronger colours, its words or their positions?",
         models=TRAINED,
         tab="start",
-        controls={"sentence-input": UNFOLDED, "sentence": SENTENCE},
+        controls={"sentence": SENTENCE},
     ),
     Lesson(
         title="Clusters: by word or by position",

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from ..session.shown_positions import Positions
 
 
+def shape(shown: Positions, *, stripes: int) -> Recipe:
+    """Return the recipe of a table's PCA in three dimensions, and of its first numbers."""
+    several = f"hpe.project(table, dims=3).coordinates, table.vectors[:{stripes}, :{stripes}]"
+    return _of_tables([shown], f"[{several}]")
+
+
 def projections(found: Sequence[Positions], *, dims: int) -> Recipe:
     """Return the recipe of the PCA projections of some tables."""
     body = [

@@ -23,6 +23,16 @@ def sentence(source: Opened, text: str, *, pieces: int, stripes: int, typed: boo
     return recipe_of(body, [source], roles=("token", "position"))
 
 
+def sentence_numbers(source: Opened, text: str, *, place: int, numbers: int) -> Recipe:
+    """Return the recipe of the first numbers of a piece's token row, position row and input."""
+    body = [
+        f"inputs = {extracted(source)}.inputs({quoted(text)})",
+        'parts = {"token": inputs.token, "position": inputs.position, "sum": inputs.sum, "normed": inputs.normed}',
+        f"shown = {{name: dict(enumerate(part[{place}, :{numbers}].tolist())) for name, part in parts.items()}}",
+    ]
+    return recipe_of(body, [source], roles=("token", "position"))
+
+
 def reordering(source: Opened, text: str, other: str | Sequence[int], *, words: Sequence[int]) -> Recipe:
     """Return the recipe of the cosines between the inputs of a sentence in two orders."""
     second = quoted(other) if isinstance(other, str) else f"[{comma_separated(other)}]"

@@ -1,4 +1,4 @@
-"""The Start tab: the shapes of all positions, six questions, what enters the first layer, and the check of files."""
+"""The Start tab: a sentence on its way into the first layer, the shapes of all positions, six questions, and more."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from typing import Any
 
 import gradio as gr
 
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource
+
 from ..components.events import QUIET
 from ..components.happened import Happened
+from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
+from ..components.recipe import COPY_JS
+from ..findings.chosen_word import source_of, which_choices
 from ..findings.start.file_checks import check_fold
-from ..findings.start.model_input import SENTENCE, input_panel
-from ..findings.start.questions import SENTENCE_FOLD, cards, questions
+from ..findings.start.questions import cards, questions
+from ..findings.start.sentence_steps import EXAMPLES, FIRST_SENTENCE, sentence_steps
 from ..findings.start.shapes import facts_of, shape_panels
 from ..lessons.card import lesson_list
 from ..limits import LONGEST_SENTENCE
+from ..session.address import of_sources
 from ..session.opened import Opened
+from ..session.source_names import lent_name
 from ..session.state import Session
 
 TITLE = "Start"
@@ -31,12 +39,13 @@ QUESTIONS = "<h2>Six questions, answered on the models above</h2>"
 class Layout:
     """The tab's components that events use."""
 
+    text: gr.Textbox
+    example: gr.Radio
+    which: gr.Dropdown
+    source: gr.State
+    steps: gr.HTML
     shapes: PanelRow
     asked: gr.HTML
-    box: gr.Accordion
-    unfolded: gr.State
-    text: gr.Textbox
-    sentence: PanelRow
 
 
 @dataclass(frozen=True)
@@ -49,11 +58,16 @@ class Handlers:
         """Draw the shapes of all positions, and answer the questions."""
         return shape_panels(opened, self.session), cards_of(opened, self.session)
 
-    def go(self, event: Happened) -> list[Any]:
-        """Show the tab of a question that was clicked; the one about the input is answered in a fold of this tab."""
-        tab = event.get("tab") or "positions"
-        opened = [gr.update(open=True), True] if tab == "start" else [gr.skip()] * 2
-        return [*self.session.show(tab), *opened]
+    def draw_steps(self, opened: Sequence[Opened], source: str | None, text: str, example: str) -> Any:
+        """Draw the steps of a sentence, and offer the sources that have words."""
+        chosen = source_of(opened, source)
+        ordered = sorted(opened, key=lambda one: one is not chosen)
+        choices = gr.update(choices=which_choices(opened), value=None if chosen is None else chosen.text)
+        return [choices, sentence_steps(ordered, text, example)]
+
+    def go(self, event: Happened) -> Any:
+        """Show the tab of a question that was clicked."""
+        return self.session.show(event.get("tab") or "positions")
 
 
 def cards_of(opened: Sequence[Opened], session: Session) -> str:
@@ -66,6 +80,8 @@ def tab(session: Session) -> None:
     """Create and bind the tab."""
     layout = create_layout(session)
     session.keep("sentence", layout.text)
+    session.keep("follow", layout.example)
+    session.keep("sentence-of", layout.source, choices=of_sources)
     bind_events(session, layout, Handlers(session))
 
 
@@ -73,6 +89,7 @@ def create_layout(session: Session) -> Layout:
     """Create the components."""
     first, scope = [one for one in session.open(session.first) if one.there], f"{session.scope}-start"
     unseen_heading(TITLE, level=1)
+    text, example, which, steps = _sentence_card(first)
     with gr.Column(elem_classes="start-shapes"):
         shapes = PanelRow(shape_panels(first, session), scope=scope, swipe=True)
     asked = gr.HTML(
@@ -83,26 +100,49 @@ def create_layout(session: Session) -> Layout:
         elem_classes="questions",
     )
     with gr.Column(elem_classes=["folds", "three"]):
-        box, unfolded = session.fold(SENTENCE_FOLD, "Your own sentence, as the first layer gets it", holds=["sentence"])
-        with box, gr.Column(elem_classes="start-card"):
-            with gr.Row(elem_classes="controls"):
-                text = gr.Textbox(SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE)
-            sentence = PanelRow((), scope=scope)
         check_fold(session)
         if session.linked:
             lesson_list()
-    return Layout(shapes=shapes, asked=asked, box=box, unfolded=unfolded, text=text, sentence=sentence)
+    return Layout(
+        text=text,
+        example=example,
+        which=which,
+        source=State(which.value),
+        steps=steps,
+        shapes=shapes,
+        asked=asked,
+    )
 
 
-def draw_sentence(opened: Sequence[Opened], unfolded: bool, text: str) -> Any:
-    """Draw what the model gets of the sentence."""
-    return (input_panel(opened, text),) if unfolded else gr.skip()
+def _sentence_card(first: Sequence[Opened]) -> tuple[gr.Textbox, gr.Radio, gr.Dropdown, gr.HTML]:
+    """Create the card of the sentence: its field, what it is followed on, the model, and the steps.
+
+    Models of the Hub are asked once the page is open: their tokenizers are more to read than their positions.
+    """
+    choices = which_choices(first)
+    local = all(lent_name(one.text) or not isinstance(parse_source(one.text), HubSource) for one in first)
+    with gr.Column(elem_classes="sentence-card"):
+        with gr.Row(elem_classes="controls"):
+            text = gr.Textbox(
+                FIRST_SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260
+            )
+            which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Model", min_width=200)
+            examples = [(said, name) for name, said in EXAMPLES.items()]
+            example = gr.Radio(examples, value="model", label="Follow it", elem_classes="segmented", min_width=460)
+        steps = gr.HTML(
+            sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
+            js_on_load=COPY_JS,
+            apply_default_css=False,
+            elem_classes="sentence-steps",
+        )
+    return text, example, which, steps
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn, and the ways to the other tabs."""
     session.redraw(handlers.draw_shapes, [layout.shapes, layout.asked])
-    unfolded, text = layout.unfolded, layout.text
-    session.redraw(draw_sentence, [layout.sentence], inputs=[unfolded, text], on=[unfolded.change, text.change])
-    shown = [session.tabs, session.active, layout.box, layout.unfolded]
-    layout.asked.select(handlers.go, None, shown, **QUIET)
+    asked = [layout.source, layout.text, layout.example]
+    changed = [layout.text.change, layout.source.change, layout.example.input]
+    session.redraw(handlers.draw_steps, [layout.which, layout.steps], inputs=asked, on=changed)
+    layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
+    layout.asked.select(handlers.go, None, [session.tabs, session.active], **QUIET)

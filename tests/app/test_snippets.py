@@ -288,7 +288,7 @@ def test_local_paths_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:
-    shown = (view.shown for view in views_of(samples, "start"))
+    shown = (view.shown for view in views_of(samples, "words"))
     panel = next(one for one in shown if isinstance(one, Panel) and one.source is None)
     assert panel.recipe is not None
     row = PanelRow((), scope="x", render=False)

@@ -25,9 +25,6 @@ from ...session.opened import Opened
 from ...session.source_names import lent_name
 from ...session.state import Session
 
-SENTENCE_FOLD = "sentence-input"
-"""Name in the URL of the fold of Start with the visitor's own sentence."""
-
 PAIR = ("king", "queen")
 MOST_MEASURED = 2**26
 """Numbers of the largest table whose words are compared before anybody asks."""
@@ -90,10 +87,10 @@ def questions(opened: Sequence[Opened], facts: Mapping[Opened, Facts], session: 
         ),
         Question(
             "What enters the first layer?",
-            "Token, position and segment vectors, drawn for your own sentence.",
+            "Token, position and segment rows and their sum, step by step, for your own sentence above.",
             "layer",
             "start",
-            {SENTENCE_FOLD: UNFOLDED},
+            {},
         ),
     ]
 

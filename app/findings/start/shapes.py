@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hfposemb.analysis.projection.projecting import Projection
 from hfposemb.errors import HfposembError
-from hfposemb.figures import position_figures
+from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION
 from hfposemb.numbers import percent
 from hfposemb.reports.position_findings import Facts, alias_of, finding, sentence, shapes
@@ -20,10 +20,14 @@ from ...session.state import Session
 from ..positions.position_clouds import kernel_finding, kernel_panel, note
 
 HEIGHT = 200
+STRIPES, STRIPES_HEIGHT = 64, 170
 SHAPE_HELP = """
 A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
 dots that are close in the picture mostly have similar vectors. Drag it to rotate it. A position far outside the middle
 98 % is a diamond at the border, where the curve leaves the picture.
+
+The stripes below it are the numbers themselves, of the first 64 positions and dimensions: blue below zero, orange
+above.
 
 A model is not given the order of the positions: it learned a vector for each of them from text alone.
 """
@@ -102,13 +106,14 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
     figure = position_figures.projection(projection, named=ends, height=HEIGHT)
     figure.layout.meta = {**(figure.layout.meta or {}), "unrolls": True}
     encoding = positions.encoding
+    stripes = matrix_figures.table_image(positions.table.vectors[:STRIPES, :STRIPES], height=STRIPES_HEIGHT)
     return replace(
         empty,
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
-        drawings=(Drawing(figure),),
+        drawings=(Drawing(figure), Drawing(stripes)),
         foot=ANGLES if positions.turning else _shown_by(projection, alias_of(positions.facts)),
         actions=FILES,
-        recipe=position_snippets.projections([positions], dims=3),
+        recipe=position_snippets.shape(positions, stripes=STRIPES),
     )
 
 

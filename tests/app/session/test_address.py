@@ -27,6 +27,7 @@ SAID_BY_OTHERS = {
     "Range": "a state is kept as range, which the field follows",
     "Part": "a state is kept as part or stack, which the field follows",
     "Source": "a state is kept as words-of, map or run, which the field follows",
+    "Model": "a state is kept as sentence-of, which the field follows",
     "Table": "a state is kept as table in Tokens, which the field follows",
     "Projection": "a state is kept as layout in Tokens, which the field follows",
     WORD: "the word is kept, and what is searched",

@@ -113,7 +113,7 @@ def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) ->
     opened = [minilm, *page.open(texts), Opened("x", "x", "", "", error="no such model")]
     found = shape_panels(opened, page)
     assert found.heading == "MiniLM learned a fast helix. It is not the sinusoid."
-    assert [len(panel.drawings) for panel in found.panels] == [1, 1, 1, 1, 0]
+    assert [len(panel.drawings) for panel in found.panels] == [2, 2, 2, 1, 0]
     turns = minilm.position.table.shape[0] / 5.9
     said = f"One fast helix: {turns:.0f} turns, one per 5.9 positions"
     assert found.panels[0].title == said
@@ -166,4 +166,4 @@ def test_cards_are_links_only_where_the_page_has_an_address(page: Session) -> No
     linked = cards(asked, replace(page, linked=True), ["sample:bert", "", "<b>"])
     assert linked.count("<a ") == 6
     assert "models=sample%3Abert&amp;models=%3Cb%3E&amp;tab=positions&amp;shifts=unfolded" in linked
-    assert 'href="?models=sample%3Abert&amp;models=%3Cb%3E&amp;sentence-input=unfolded"' in linked
+    assert 'href="?models=sample%3Abert&amp;models=%3Cb%3E"' in linked

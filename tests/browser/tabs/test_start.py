@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from hfposemb.numbers import number
 from tests.browser.waiting import accessible_everywhere, drawn, shifts, until
 from tests.checks.planted import EMBED, llama, set_rows
 
@@ -38,36 +39,38 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     moved = shifts(page)
     open_start(page, site, tiny, "sinusoidal:64x16")
     assert moved() < 0.1, "what is drawn later has its place from the start"
-    sentence = page.locator(".panel[data-key=input]")
-    assert sentence.count() == 0, "what is folded is not computed"
+    sentence = page.locator(".sentence-steps")
     page.get_by_role("link", name="What enters the first layer?").click()
-    sentence.wait_for()
-    drawn(page)
-    until(
-        page,
-        lambda: page.locator(".fold-sentence-input").evaluate("(fold) => fold.getBoundingClientRect().top"),
-        near_top,
-    )
-    assert "Both “the” have the same token vector (cosine 1.00)" in sentence.inner_text()
+    until(page, lambda: page.evaluate("scrollY"), 0)
 
     # What somebody writes stays text.
     page.get_by_label("Your sentence").fill(HOSTILE)
     sentence.get_by_text("has 29 pieces").wait_for()
-    drawn(page)
-    page.get_by_label("Your sentence").fill("the <b>the")
-    sentence.get_by_text("At positions 1 and 5 their inputs differ").wait_for()
-    drawn(page)
     assert page.title() != "owned"
     assert sentence.locator("img").count() == 0
-    page.get_by_label("Your sentence").fill("king king")
-    sentence.get_by_text("“king”").wait_for()
+    page.get_by_label("Your sentence").fill("king the queen")
+    sentence.get_by_text("in 5 pieces").wait_for()
+
+    # A piece is chosen by its name, and a number says where it comes from.
+    inputs = hpe.extract(tiny).inputs("king the queen")
+    sentence.get_by_text("king 5", exact=True).click()
+    table = sentence.get_by_role("table")
+    assert table.count() == 1
+    cell = table.get_by_role("row", name="= sum").locator("summary").nth(2)
+    assert cell.inner_text() == number(float(inputs.sum[1, 2]))
+    cell.click()
+    assert table.get_by_text(f" = {number(float(inputs.sum[1, 2]))}").is_visible()
+    page.get_by_text("By hand, d = 6").click()
+    sentence.get_by_text(".909", exact=True).wait_for()
+    page.get_by_text("This model", exact=True).click()
+    sentence.get_by_text("in 5 pieces").wait_for()
 
     drawn(page)
     shapes = page.locator("section.panel[data-key^='shape ']")
     points = "(node) => node.querySelector('.stage').data[0].x.length"
-    assert [shapes.nth(place).locator(".plot").evaluate(points) for place in (0, 1)] == [20, 64]
+    assert [shapes.nth(place).locator(".plot.deep").evaluate(points) for place in (0, 1)] == [20, 64]
     expected = hpe.project(hpe.extract("sinusoidal:64x16").position, dims=3).coordinates
-    seen = shapes.nth(1).locator(".plot").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
+    seen = shapes.nth(1).locator(".plot.deep").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")
     assert np.array_equal(np.float32(seen), expected[:, 0])
 
     page.get_by_role("link", name="Why both sine and cosine?").click()
