@@ -253,7 +253,8 @@ def _whole_words(table: EmbeddingTable, pairs: Pairs, named: NDArray[np.int64]) 
     labels = table.labels
     words = [labels.texts[row].strip() for row in pairs[named, 0].tolist()]
     letters = [word.isalpha() and (len(word) > 2 or word.lower() == word.upper()) for word in words]
-    return named[(labels.classes[pairs[named, 0]] != CONTINUATION) & np.array(letters, bool)]
+    whole: NDArray[np.int64] = named[(labels.classes[pairs[named, 0]] != CONTINUATION) & np.array(letters, bool)]
+    return whole
 
 
 def described_moves(

@@ -107,7 +107,7 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
             ScaleBar("cosine or kernel −1" if kernel else "cosine −1", "+1", SIMILARITY.light),
         ),
         marked={GROUP: view.marked},
-        columns=max(len(opened), 1),
+        columns=min(max(len(opened), 1), 4),
     )
 
 

@@ -75,7 +75,7 @@ def shape_panels(opened: Sequence[Opened], session: Session) -> Panels:
         heading=headline(facts_of(opened, session)),
         subheading=ABOUT,
         scale_bars=(ScaleBar("first position", "last", POSITION.light),),
-        columns=len(opened),
+        columns=min(len(opened), 4),
     )
 
 
