@@ -204,7 +204,7 @@ def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build:
     assert "No positions to draw" in panel_of(page, words).inner_text()
     assert "2 rows with NaN or Inf left out" in panel_of(page, holed).inner_text()
     assert not panel_of(page, sources[3]).count()
-    page.locator("[role=alert]:visible").get_by_text("0x0").wait_for()
+    page.locator("[role=alert]:visible").get_by_text("Sinusoid").wait_for()
 
     # No curve of another unit among the cosines.
     names = page.locator(".panel[data-key=distance] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
