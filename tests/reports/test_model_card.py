@@ -17,7 +17,7 @@ def test_facts_are_those_of_the_measures(minilm_folder: Path) -> None:
     model = hpe.extract(minilm_folder)
     card = hpe.model_card(model)
     assert len(card.facts) == 6
-    assert card.facts["Positions"].startswith("learned, 512 × 384. One fast coil: 87 turns")
+    assert card.facts["Positions"].startswith("learned, 512 × 384. One fast helix: 87 turns")
     share = hpe.translation_invariance(model.position)
     assert card.facts["Similarity explained by distance"] == f"{100 * share:.0f}\u00a0%"
     near = hpe.neighbours(model.token, "king", k=3)
