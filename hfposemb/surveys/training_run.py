@@ -22,6 +22,7 @@ from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
 from ..models.extraction import extract
+from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
 from .source_figures import working
@@ -194,9 +195,13 @@ def trajectory(
         (2, 256, 2)
     """
     measures = _measures(role, metrics)
-    named = _ordered(sources)
+    named = _ordered(several(sources))
     if len(named) < 2:
-        raise InputError(f"a trajectory needs at least 2 checkpoints; got {', '.join(sources) or 'none'}")
+        one = named[0][0] if named else "owner/name"
+        raise InputError(
+            f"a trajectory needs at least 2 checkpoints; got {one if named else 'none'}; "
+            f"list those of a run: hpe.revisions({one!r}, 'step*')"
+        )
     steps = dict(named)
     rows, labels = _followed(read(named[-1][0]), role)
     tasks = [

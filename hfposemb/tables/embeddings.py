@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
+from ..several import several
 from ..text import one_line, written
 from .encodings import PositionEncoding
 from .html_repr import card
@@ -394,9 +395,9 @@ def from_arrays(
 
 
 def _given_labels(labels: Sequence[str]) -> Labels:
-    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+    names = () if isinstance(labels, Mapping) else tuple(several(labels))
+    if isinstance(labels, Mapping):
         raise InputError(f"labels must be one text for each row of token, as a list; got {type(labels).__name__}")
-    names = tuple(labels)
     if others := [one for one in names if not isinstance(one, str)]:
         raise InputError(f"labels must be texts; one of them is {written(others[0])}")
     return Labels(names, names, np.zeros(len(names), np.uint8))

@@ -31,6 +31,7 @@ class WithRows:
     """Mixin that exposes ``table`` as an array to NumPy, torch, pandas and scikit-learn."""
 
     has_table: ClassVar[bool] = True
+    is_one: ClassVar[bool] = True  # for ``several``
 
     if TYPE_CHECKING:
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
+from ..several import several
 from .html_repr import card
 from .scattered_rows import read_scattered
 
@@ -180,6 +181,7 @@ class EmbeddingTable:
     ((4000, 128), (128,))
     """
 
+    is_one: ClassVar[bool] = True  # for ``several``
     name: str
     shape: tuple[int, int]
     dtype: np.dtype[np.floating[Any]]
@@ -239,7 +241,8 @@ class EmbeddingTable:
         if not isinstance(start, (int, np.integer)) or stop is None:
             if stop is not None or isinstance(start, (int, np.integer)):
                 raise InputError("rows takes a first row and an end, rows(3, 7), or a list of rows, rows([3, 'king'])")
-            return self[start]
+            wanted = start if isinstance(start, slice) else several(start)
+            return self[list(wanted) if isinstance(wanted, tuple) else wanted]
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are out of range for {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
@@ -250,7 +253,7 @@ class EmbeddingTable:
         Args:
             rows: Row numbers [m], counted from 0.
         """
-        rows = np.asarray(rows)
+        rows = np.asarray(several(rows))
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
             return found
@@ -270,7 +273,7 @@ class EmbeddingTable:
         >>> list(hpe.extract("sample:gpt2").token.pick(["king", "queen"]).labels)
         [' king', ' queen']
         """
-        places = np.array([self._place(one) for one in rows], np.int64)
+        places = np.array([self._place(one) for one in several(rows)], np.int64)
         named = None if self.named is None else partial(_picked_labels, self, places)
         return replace(self, shape=(len(places), self.shape[1]), reader=_Picked(self, places), named=named)
 

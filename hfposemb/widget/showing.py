@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError, MissingExtraError
 from ..progress import Report, shown
+from ..several import several
 from .panels import DEEP, WORDS, Options, position_rows, token_maps, token_matrices
 from .selection import Role
 from .shown_sources import Shown, selectable, shown_sources
@@ -60,12 +61,10 @@ def show(
         raise InputError(f'method must be "pca" or "umap"; got {method!r}')
     if dims not in (None, 2, 3):
         raise InputError(f"dims must be 2 or 3; got {dims!r}")
-    if isinstance(words, str):
-        raise InputError(f"words must be a sequence of strings; got the string {words!r}; write words=[{words!r}]")
-    role, opened, left_out = shown_sources(sources, role)
+    role, opened, left_out = shown_sources([one for part in sources for one in several(part)], role)
     chosen = selectable(role, opened)
     deep = 3 if role == "position" and len(opened) <= DEEP else 2
-    options = Options(method, dims or deep, tuple(words))
+    options = Options(method, dims or deep, tuple(several(words)))
     with shown(f"drawing {role}s", progress) as report:
         if role == "position":
             maps, matrices, figures = position_rows(opened, options, report, left_out)

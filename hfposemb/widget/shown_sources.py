@@ -67,8 +67,6 @@ def shown_sources(given: Sequence[Shown], role: Role | None) -> tuple[Role, list
     """
     if not given:
         raise InputError("show() needs a source, such as show('sample:gpt2', 'sample:bert')")
-    if isinstance(given[0], (list, tuple)):
-        raise InputError("show() takes sources as separate arguments; write show(*sources)")
     for one in given:
         if not isinstance(one, (Embeddings, EmbeddingTable, PositionEncoding, str, Path)):
             raise InputError(

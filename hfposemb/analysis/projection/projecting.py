@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...progress import shown
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.html_repr import card
 from ...tables.table import EmbeddingTable, all_rows
@@ -178,7 +179,7 @@ class Projection(Tabular):
         Raises:
             InputError: If a place does not exist or occurs twice.
         """
-        count, chosen = len(self.rows), np.asarray(places, np.int64)
+        count, chosen = len(self.rows), np.asarray(several(places), np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
             raise InputError(f"take() needs distinct indices from 0 to {count - 1:,}; got {places!r:.80}")
 
