@@ -72,16 +72,27 @@ _HOME = {
 Type checkers and editors read ``__init__.pyi`` instead, which imports all of them.
 """
 
+_ALIASES = {"neighbors": "neighbours", "from_pretrained": "extract", "load": "extract"}
+"""What most libraries call a public name."""
+
 __version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hfposemb' has no attribute {name!r}; its attributes are {', '.join(__all__)}")
+    import sys
     from importlib import import_module
+    from types import FunctionType
 
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    from .guesses import answering, unknown_attribute
+
+    ours = _ALIASES.get(name, name)
+    if ours not in _HOME:
+        this = sys.modules[__name__]
+        raise unknown_attribute(this, name, __all__, what="module 'hfposemb'", table="model.token", source="model")
+    value = getattr(import_module(f".{_HOME[ours]}", __name__), ours)
+    if isinstance(value, FunctionType):
+        value = answering(value, __name__)
     globals()[name] = value
     return value
 

@@ -22,7 +22,7 @@ def several(given: Any) -> Sequence[Any]:
     """
     if isinstance(given, (list, tuple, range)) or getattr(given, "ndim", 0) == 1:
         return given  # type: ignore[no-any-return]  # also long arrays, which lists would slow down
-    if isinstance(given, (str, bytes, os.PathLike)) or hasattr(type(given), "is_one") or hasattr(given, "state_dict"):
+    if isinstance(given, (str, bytes, os.PathLike)) or hasattr(type(given), "_is_one") or hasattr(given, "state_dict"):
         return [given]
     try:
         each = iter(given)

@@ -13,6 +13,7 @@ from ..analysis.rows import norms
 from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import InputError
 from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
+from ..guesses import did_you_mean
 from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
@@ -56,7 +57,8 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
     if name in SIDE_BY_SIDE:
         return SIDE_BY_SIDE[name](opened)
     if name not in VIEWS:
-        raise InputError(f"unknown view {name!r}; the views are {', '.join([*VIEWS, *SIDE_BY_SIDE])}")
+        known = [*VIEWS, *SIDE_BY_SIDE]
+        raise InputError(f"unknown view {name!r}; the views are {', '.join(known)}{did_you_mean(name, known)}")
     if len(opened) > 1:
         raise InputError(f"the view {name!r} shows one source; {', '.join(SIDE_BY_SIDE)} show several")
     return VIEWS[name](opened[0])

@@ -19,6 +19,7 @@ from ..analysis.row_values import usable
 from ..analysis.similarity.nearest_rows import all_neighbours
 from ..errors import HfposembError, InputError, MissingExtraError
 from ..files import complete_file
+from ..guesses import did_you_mean
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of, walk
 from ..text import display
 
@@ -126,7 +127,8 @@ def check_ending(path: Path, endings: Collection[str]) -> None:
         >>> check_ending(Path("table.npy"), ENDINGS)
     """
     if path.suffix not in endings:
-        raise InputError(f"{path.name} must end in {', '.join(endings)}; the suffix sets the format")
+        near = did_you_mean(path.suffix, endings)
+        raise InputError(f"{path.name} must end in {', '.join(endings)}; the suffix sets the format{near}")
 
 
 def safe_cell(text: str) -> str:

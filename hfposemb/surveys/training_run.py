@@ -21,6 +21,7 @@ from ..comparison.results import Figure, short
 from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
+from ..guesses import unknown_choice
 from ..models.extraction import extract
 from ..several import several
 from ..tables.embeddings import Embeddings
@@ -197,10 +198,10 @@ def trajectory(
     measures = _measures(role, metrics)
     named = _ordered(several(sources))
     if len(named) < 2:
-        one = named[0][0] if named else "owner/name"
+        given = named[0][0] if named else ""
         raise InputError(
-            f"a trajectory needs at least 2 checkpoints; got {one if named else 'none'}; "
-            f"list those of a run: hpe.revisions({one!r}, 'step*')"
+            f"a trajectory needs at least 2 checkpoints; got {given or 'none'}; "
+            f"list those of a run: hpe.revisions({given or 'owner/name'!r}, 'step*')"
         )
     steps = dict(named)
     rows, labels = _followed(read(named[-1][0]), role)
@@ -237,7 +238,7 @@ def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
 def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
     """Return the requested measures of a table. Raises ``InputError`` if all are of another table."""
     if role not in ("position", "token"):
-        raise InputError(f'role must be "position" or "token"; got {role!r:.40}')
+        raise unknown_choice("role", role, ("position", "token"))
     found = () if metrics is None else measures_named(metrics)
     own = [one for one in found if one.section == role]
     if metrics and not own:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
 from ..several import several
@@ -63,7 +64,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels(Sequence[str]):
+class Labels(Answering, Sequence[str]):
     """Readable names of the rows of a vocabulary; a sequence of ``texts``.
 
     Attributes:
@@ -157,7 +158,7 @@ class _Held:
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingTable:
+class EmbeddingTable(Answering):
     """Table of vectors that is read on first use.
 
     NumPy, torch, pandas, scikit-learn and matplotlib accept a table as an array [rows, width], and ``table["king"]`` or
@@ -181,7 +182,8 @@ class EmbeddingTable:
     ((4000, 128), (128,))
     """
 
-    is_one: ClassVar[bool] = True  # for ``several``
+    _is_one: ClassVar[bool] = True  # for ``several``
+    _called: ClassVar[dict[str, str]] = {"table": "table", "source": "model"}
     name: str
     shape: tuple[int, int]
     dtype: np.dtype[np.floating[Any]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from ..analysis.projection.methods import method_named
 from ..errors import InputError, MissingExtraError
 from ..progress import Report, shown
 from ..several import several
@@ -57,8 +58,7 @@ def show(
         from .notebook_view import NotebookView
     except ImportError as error:
         raise MissingExtraError("anywidget", extra="widget", purpose="show()") from error
-    if method not in ("pca", "umap"):
-        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
+    method = method_named(method)
     if dims not in (None, 2, 3):
         raise InputError(f"dims must be 2 or 3; got {dims!r}")
     role, opened, left_out = shown_sources([one for part in sources for one in several(part)], role)
