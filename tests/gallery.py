@@ -72,7 +72,7 @@ FINDINGS: tuple[Finding, ...] = (
         title="Learned positions lie on a curve of few dimensions",
         about=(
             "The positions of GPT-2 form a helix in three dimensions, as published. The small sample has a quarter of "
-            "its positions and was trained on one book: its curve does not wind. Few dimensions alone are no finding: "
+            "its positions and was trained on one book: its curve is no helix. Few dimensions alone are no finding: "
             "any smooth curve has them, a random walk too."
         ),
         study="gpt2-helix",

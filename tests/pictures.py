@@ -1,7 +1,8 @@
 """Take the pictures of the documentation from the app: ``make pictures``, or ``python -m tests.pictures NAME …``.
 
 Every tab in light, in dark, at the width of a phone and of a 4K screen, a panel in the whole window, the panels of the
-gallery, and the README's picture, in few colours so that they stay small.
+gallery, and the README's picture, in few colours so that they stay small. The README's shows OpenAI's position table,
+which is no part of this project: it is taken where ``HFPOSEMB_GPT2`` names a folder with it.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Picture:
     panel: str = ""
     presented: str = ""  # the panel that has the whole window
     shrink: float = 1.0
+    real: bool = False  # of OpenAI's GPT-2
 
 
 def tabs() -> Iterator[Picture]:
@@ -54,7 +56,7 @@ def tabs() -> Iterator[Picture]:
 
 
 PICTURES: tuple[Picture, ...] = (
-    Picture("positions.png", "?tab=positions", height=1320, shrink=0.75),
+    Picture("positions.png", "?tab=positions", height=1320, shrink=0.75, real=True),
     Picture("../app/static/preview.png", "", 1440, 756, shrink=1200 / 1440),  # of a link, in messengers
     *tabs(),
     Picture("pictures/lesson-light.png", link(6), shrink=0.75),
@@ -133,25 +135,34 @@ def main(names: list[str]) -> int:
         print("No Chromium was found: put one on PATH, or run: playwright install chromium")
         return 1
     wanted = [one for one in PICTURES if not names or any(name in one.path for name in names)]
-    blocks = app.build()
-    url = blocks.launch(
-        prevent_thread_lock=True,
-        quiet=True,
-        server_name="127.0.0.1",
-        ssr_mode=False,
-        theme=theme.theme(),
-        css=theme.css(),
-        footer_links=["api"],
-    )[1]
     (DOCS / "pictures").mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
+    folder = os.environ.get("HFPOSEMB_GPT2")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as places:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS), timeout=TIMEOUT)
-        for picture in wanted:
-            done = small(take(browser, url, picture), picture.shrink)
-            (DOCS / picture.path).write_bytes(done)
-            print(f"{picture.path} {len(done) / 1000:.0f} kB", flush=True)
+        for real in {one.real for one in wanted}:
+            if real and not folder:
+                print("HFPOSEMB_GPT2 names no folder with OpenAI's position table, so its picture stays as it is")
+                continue
+            sources: tuple[str, ...] = ()
+            if real and folder:
+                (named := Path(places) / "GPT-2").symlink_to(folder)
+                sources = (str(named), "sample:minilm", "sinusoidal:512x384")
+            blocks = app.build(sources=sources)
+            url = blocks.launch(
+                prevent_thread_lock=True,
+                quiet=True,
+                server_name="127.0.0.1",
+                ssr_mode=False,
+                theme=theme.theme(),
+                css=theme.css(),
+                footer_links=["api"],
+            )[1]
+            for picture in (one for one in wanted if one.real == real):
+                done = small(take(browser, url, picture), picture.shrink)
+                (DOCS / picture.path).write_bytes(done)
+                print(f"{picture.path} {len(done) / 1000:.0f} kB", flush=True)
+            blocks.close(verbose=False)
         browser.close()
-    blocks.close(verbose=False)
     return 0
 
 

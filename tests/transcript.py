@@ -75,8 +75,8 @@ def looks(info: Found, found: Found) -> str:
     return (
         f"It is one of {table['shape'][0]} rows of {table['shape'][1]} numbers. Both tables are smooth curves in few "
         f"dimensions: a plane holds {own:.0f} % of the variance of the learned positions and {sines:.0f} % of the "
-        f"sinusoid's, but only {untrained:.1f} % of an untrained table's. The learned curve winds like a helix, once "
-        f"in {period['values'][0]:.1f} positions."
+        f"sinusoid's, but only {untrained:.1f} % of an untrained table's. The learned curve is a helix with a turn "
+        f"per {period['values'][0]:.1f} positions."
     )
 
 

@@ -222,7 +222,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         shown = {
             "scope": self.scope,
             "swipe": self.swipe,
-            "columns": min(row.columns or self.columns or max(spans, 1), 4),
+            "columns": row.columns or self.columns or min(max(spans, 1), 4),
             **sendable(words),
             "marked": {group: int(index) for group, index in row.marked.items()},
             "selected": dict(row.selected),

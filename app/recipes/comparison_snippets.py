@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def compared(sources: Sequence[Opened], *, draws: int, words: Sequence[str], pairs: bool) -> Recipe:
     """Return the recipe of the metrics of sources, or with ``pairs`` of every pair, with chance levels."""
     found = ["sources = [", *(f"    {of_part(source)}," for source in sources), "]"]
-    values = "[pair.observed for pair in found.pairs]"
+    values = "{(pair.role, pair.left, pair.right): pair.observed for pair in found.pairs}"
     if not pairs:
-        values = "[{name: one.value for name, one in each.metrics.items()} for each in found.sources]"
+        values = "{each.source: {name: one.value for name, one in each.metrics.items()} for each in found.sources}"
     body = [*found, f"found = hpe.compare(*sources, draws={draws})", f"shown = {values}"]
     parts = [word for source in sources for word in ("--part", source.wanted or "-")]
     chosen = parts if any(source.wanted for source in sources) else []
@@ -39,9 +39,9 @@ def moves(left: Opened, right: Opened, at: int) -> Recipe:
         f"word = found.most[{at}]",
         *dict_lines(
             {
-                "moved most": "[one.distance for one in found.most]",
-                "left": "[cosine for _, cosine in word.left]",
-                "right": "[cosine for _, cosine in word.right]",
+                "moved most": "[(one.label, one.distance) for one in found.most]",
+                "left": "word.left",
+                "right": "word.right",
             }
         ),
     ]
@@ -54,8 +54,8 @@ def quantised(original: Opened, other: Opened, *, count: int) -> Recipe:
         f"found = hpe.compare_quantised({of_part(original)}, {of_part(other)}, count={count})",
         *dict_lines(
             {
-                "figures": "[null.observed for null in found.measures.values()]",
-                "largest errors": "[move.distance for move in found.worst]",
+                "figures": "{name: null.observed for name, null in found.measures.items()}",
+                "largest errors": "[(move.label, move.distance) for move in found.worst]",
             }
         ),
     ]

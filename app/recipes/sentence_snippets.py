@@ -39,7 +39,7 @@ def reordering(source: Opened, text: str, other: str | Sequence[int], *, words: 
     body = [
         f"source = {extracted(source)}",
         f"found = hpe.reorder_words(source.inputs({quoted(text)}), source.inputs({second}))",
-        f"shown = found.cosines[[{comma_separated(words)}]]",
+        f"shown = [(found.pieces[one], float(found.cosines[one])) for one in [{comma_separated(words)}]]",
     ]
     return recipe_of(body, [source], roles=("token", "position"))
 

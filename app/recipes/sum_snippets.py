@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..components.recipe import Recipe
 from .sentence_snippets import SENTENCE_ROLES
-from .writing import comma_separated, dict_lines, extracted, quoted, recipe_of
+from .writing import comma_separated, dict_lines, extracted, named_values, quoted, recipe_of
 
 if TYPE_CHECKING:
     from hfposemb.composition.added_positions import PositionAddition
@@ -49,7 +49,7 @@ def moved(source: Opened, adding: PositionAddition, row: int, place: int, *, amp
     """Return the recipe of the neighbours of a word, alone and summed with a position."""
     body = [
         f"found = hpe.moved_neighbours(words, {row}, {place}, amplitude={amplitude:g}, k={k})",
-        *dict_lines({"alone": "found.before.values", "with position": "found.after.values"}),
+        *dict_lines({"alone": named_values("found.before"), "with position": named_values("found.after")}),
     ]
     return _of_sum(source, adding, body)
 

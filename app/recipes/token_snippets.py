@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hfposemb.tables.table import TOKEN_CLASSES
 
 from ..components.recipe import Recipe
-from .writing import comma_separated, command_line, dict_lines, extracted, pinned, quoted, recipe_of
+from .writing import comma_separated, command_line, dict_lines, extracted, named_values, pinned, quoted, recipe_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,15 +51,16 @@ def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
 def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
     """Return the recipe of the nearest tokens of a row in every source."""
     more, options = _centring(centred)
-    values = {
-        pinned(source): f"hpe.neighbours({extracted(source)}.{source.words}, {row}, k={k}{more}).values"
+    near = {
+        pinned(source): f"hpe.neighbours({extracted(source)}.{source.words}, {row}, k={k}{more})"
         for source, row in words.items()
     }
+    body = [*dict_lines(near, "found"), f"shown = {{name: {named_values('near')} for name, near in found.items()}}"]
     command = [
         command_line("neighbours", pinned(source), row, "--table", source.words, "-k", k, *options)
         for source, row in words.items()
     ]
-    return recipe_of(dict_lines(values), list(words), command=command, roles=_roles(words))
+    return recipe_of(body, list(words), command=command, roles=_roles(words))
 
 
 def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
@@ -67,10 +68,11 @@ def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Rec
     more, _ = _centring(centred)
     body = [
         f"table = {extracted(source)}.{source.words}",
+        f"near = hpe.neighbours(table, {row}, k={k}{more})",
         *dict_lines(
             {
                 "counts": f"hpe.similarity_distribution(table, {row}, bins={bins}{more}).counts",
-                "nearest": f"hpe.neighbours(table, {row}, k={k}{more}).values",
+                "nearest": named_values("near"),
             }
         ),
     ]
@@ -85,8 +87,10 @@ def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
     """Return the recipe of the cosines of chosen tokens."""
     more, options = _centring(centred)
     body = [
-        f"found = hpe.pair_similarities({extracted(source)}.{source.words}, [{comma_separated(chosen)}]{more})",
-        "shown = found.values",
+        f"rows = [{comma_separated(chosen)}]",
+        f"table = {extracted(source)}.{source.words}",
+        f"found = hpe.pair_similarities(table, rows{more})",
+        'shown = {"words": [table.labels[row] for row in rows], "cosines": found.values}',
     ]
     rows = comma_separated(chosen).replace(" ", "")
     command = command_line("similarity", pinned(source), "--table", source.words, "--rows", rows, *options)
@@ -111,7 +115,8 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
         f"    rows = [row for row, label in enumerate(table.labels) if {test}]",
         "    rows.sort(key=lambda row: (len(table.labels[row].strip()), row))",
         *first,
-        f"    shown[name] = hpe.norms(table)[rows[:{most}]]",
+        f"    norms = hpe.norms(table)[rows[:{most}]].tolist()",
+        "    shown[name] = [*zip([table.labels[row] for row in rows], norms)]",
     ]
     return recipe_of(body, sources, imports=["import re"] if regex else [], roles=_roles(sources))
 
@@ -125,7 +130,7 @@ def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind
         body.append(f"ids = [{comma_separated(chosen[:MOST_IDS])}]")
     if not kind and len(chosen) > MOST_IDS:
         body[-1] += f"  # the first of {len(chosen):,}"
-    body.append("shown = hpe.norms(table)[ids]")
+    body.append("shown = [*zip([table.labels[row] for row in ids], hpe.norms(table)[ids].tolist())]")
     return recipe_of(body, [source], roles=_roles([source]))
 
 
@@ -134,9 +139,9 @@ def head(source: Opened, *, count: int) -> Recipe:
     body = [
         f"found = hpe.compare_head({extracted(source)}, count={count})",
         "shown = {",
-        '    "figures": [one.null.observed for one in found.measures],',
-        '    "differ most": [move.distance for move in found.most],',
-        '    "differ least": [move.distance for move in found.least],',
+        '    "figures": {one.name: one.null.observed for one in found.measures},',
+        '    "differ most": [(move.label, move.distance) for move in found.most],',
+        '    "differ least": [(move.label, move.distance) for move in found.least],',
         "}",
     ]
     command = command_line("head", pinned(source), "--count", count, "--json")
@@ -148,7 +153,7 @@ def odd(source: Opened, names: Sequence[str], *, count: int, headed: bool = Fals
     body = [
         f"found = hpe.undertrained_tokens({extracted(source)}, count={count})",
         f"names = [{', '.join(map(quoted, names))}]",
-        "shown = {name: [odd.value for odd in found[name].rows] for name in names}",
+        "shown = {name: [(odd.label, odd.value) for odd in found[name].rows] for name in names}",
     ]
     command = command_line("odd", pinned(source), "--count", count, "--json")
     return recipe_of(body, [source], command=[command], roles=("token", "head") if headed else ("token",))

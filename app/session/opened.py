@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from hfposemb.errors import MissingTableError, SourceError
 from hfposemb.figures.style import listed
 from hfposemb.tables.embeddings import Embeddings
+from hfposemb.tables.sources import LOCAL_PREFIXES
 from hfposemb.tables.table import EmbeddingTable
 
 from ..limits import MOST_SOURCES
@@ -145,7 +146,9 @@ def problems(opened: Sequence[Opened], notices: Sequence[str] = ()) -> str:
 
 
 def _unnamed(source: Opened) -> str:
-    """Return an error without the name of its source, which stands before it."""
+    """Return an error without the name of its source, which stands before it; a path is more than its name."""
+    if source.text.startswith(LOCAL_PREFIXES):
+        return source.error
     return re.sub(rf"^{re.escape(source.text)}(?::| (?=[\w.-]+:|does |is |has )) ?", "", source.error)
 
 

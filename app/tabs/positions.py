@@ -94,6 +94,7 @@ class Handlers:
         failed = bool(wanted) and BackgroundJob.failed(done, wanted)
         if wanted and not failed:
             return gr.skip(), wanted, gr.skip()
+        marked = max(min(marked, longest(opened, self.session) - 1), 0)
         view = View("pca" if failed else method, dims, length, marked)
         return clouds(opened, view, self.session), [], gr.Radio(value="pca") if failed else gr.skip()
 

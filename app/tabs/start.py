@@ -128,7 +128,8 @@ def _sentence_card(first: Sequence[Opened]) -> tuple[gr.Textbox, gr.Radio, gr.Dr
             )
             which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Model", min_width=200)
             examples = [(said, name) for name, said in EXAMPLES.items()]
-            example = gr.Radio(examples, value="model", label="Follow it", elem_classes="segmented", min_width=460)
+            said = "On the model, or by hand"
+            example = gr.Radio(examples, value="model", label=said, elem_classes="segmented", min_width=300)
         steps = gr.HTML(
             sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
             js_on_load=COPY_JS,

@@ -278,7 +278,7 @@ def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
             with gr.Column(scale=4, min_width=300):
                 amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")
             with gr.Column(scale=0, min_width=304):
-                size = _segmented("Position norm", SIZES, SCALED, 290)
+                size = _segmented("Position norm", SIZES, SCALED, 290, "seldom")
             with gr.Column(scale=5, min_width=300):
                 words = gr.HTML("", js_on_load=STRIP_JS, apply_default_css=False, elem_classes="words-strip")
     return finding, amplitude, size, words

@@ -338,7 +338,7 @@ def translation_invariance(
     on: Literal["cosine", "inner product"] = "cosine",
     single: bool = False,
 ) -> float:
-    """Return the share of the variation between pairs of rows that their distance alone explains.
+    """Return the share of the variance between pairs of rows that their distance alone explains.
 
     1 − Σ(M_ij − mean of its diagonal)² / Σ(M_ij − M̄)² over i ≠ j: 1 for the sinusoid, near 0 for noise. The property
     is from Wang et al., ICLR 2021; measuring it as the R² of a Toeplitz matrix follows TISA (Wennberg & Henter 2021).
@@ -371,7 +371,7 @@ def translation_invariance(
         raise InputError(f"{table.name} has too few rows; translation invariance needs at least 3")
     overall = count * (float(sums.sum()) / count) ** 2
     if squares - overall <= 1e-12 * squares:
-        raise InputError(f"all pairs of rows of {table.name} are equally similar: there is no variation to explain")
+        raise InputError(f"all pairs of rows of {table.name} are equally similar: there is no variance to explain")
     explained = float(np.divide(sums**2, pairs, out=np.zeros_like(sums), where=pairs > 0).sum())
     return min(1.0, (explained - overall) / (squares - overall))
 

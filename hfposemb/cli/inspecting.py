@@ -289,6 +289,17 @@ def run_neighbours(given: argparse.Namespace) -> None:
     print_result(found if several else found[0], {"results": results} if several else results[0], given)
 
 
+def run_card(given: argparse.Namespace) -> None:
+    """Print six facts about a source, or write them as a section of a model card or as a picture."""
+    from ..reports.model_card import model_card
+
+    found = model_card(opened_source(given), word=given.word)
+    if given.out is not None:
+        found.save(given.out, dark=given.dark)
+    said = found.markdown() if given.out is None else f"wrote {given.out}: {byte_size(given.out.stat().st_size)}"
+    print_result(said, {"source": found.name, "facts": found.facts}, given)
+
+
 def run_mixture(given: argparse.Namespace) -> None:
     """Print a word as a mixture of others, before and after positions are added."""
     from ..composition.word_mixture import mixture

@@ -19,6 +19,7 @@ from ..surveys.worker_pool import REQUESTS
 from .answering import AnsweringParser
 from .inspecting import (
     run_cache,
+    run_card,
     run_changes,
     run_check,
     run_export,
@@ -181,6 +182,14 @@ def _table_commands(commands: Commands) -> None:
     command.add_argument("queries", nargs="+", metavar="QUERY", help="a label or a row number")
     command.add_argument("-k", type=int, default=10, help="number of neighbours (default: 10)")
     _add_metric(command)
+
+    command = _command(commands, "card", run_card, "write six facts about a source for its model card")
+    _add_source(command)
+    command.add_argument("--word", default="king", help="word whose nearest tokens are listed (default: king)")
+    command.add_argument("--dark", action="store_true", help="write the picture in dark colours")
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help=".md, or .svg for a picture of 1,200 × 630 (default: the terminal)"
+    )
 
     command = _command(
         commands, "mixture", run_mixture, "write a word as a weighted sum of a few others, and with positions added"

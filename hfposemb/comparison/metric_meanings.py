@@ -66,7 +66,8 @@ _MEANINGS: Mapping[str, str] = {
     "components.",
     "helix evenness": "Share of the steps from one position to the next that turn in the direction of the whole helix; "
     ".5 for noise.",
-    "largest drop between neighbours": "How far the lowest cosine of two neighbouring positions is below the median.",
+    "largest drop between neighbours": "How abruptly the positions change at most: how far the lowest cosine "
+    "of two neighbouring positions is below the median.",
     "break at position": "First position after the deepest break: an outlying drop of the cosine of neighbours.",
     "norm of position 0": "Length of the first position vector.",
     "mean norm": "Mean length of the position vectors.",

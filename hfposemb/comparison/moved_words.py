@@ -35,6 +35,7 @@ BLOCK_ROWS = 512
 Pairs = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
+CONTINUATION = TOKEN_CLASSES.index("continuation")
 NOT_WORDS = tuple(TOKEN_CLASSES.index(name) for name in ("unused", "special", "padding"))
 
 
@@ -96,7 +97,8 @@ def find_moved_words(
 ) -> Moves:
     """Return the words whose vectors moved most, and those that moved least, between two vocabularies.
 
-    Words are matched as in ``align``. Unused and special tokens take part in the alignment but are not listed.
+    Words are matched as in ``align``. All tokens take part in the alignment; pieces of words, numbers and signs are
+    listed only where there are fewer than ``count`` whole words, unused and special tokens never.
 
     Args:
         left: First source.
@@ -146,8 +148,11 @@ def moved_between(
         notes.append(f"chance level from {CHANCE_WORDS:,} of {len(pairs):,} shared words, sampled with seed {seed}")
     null = _by_chance(tables, sample, rng, seed)
     named = only_words(tables, pairs)
+    what = "unused and special tokens"
+    if len(whole := _whole_words(tables[0], pairs, named)) >= count:
+        named, what = whole, "pieces of words, numbers, signs, unused and special tokens"
     if len(named) < len(pairs):
-        notes.append(f"{len(pairs) - len(named):,} unused and special tokens are not listed")
+        notes.append(f"{len(pairs) - len(named):,} {what} are not listed")
     order = named[np.argsort(distances[named], kind="stable")]
     k = min(k, len(pairs) - 1)
     least, most = order[:count], order[::-1][:count]
@@ -241,6 +246,15 @@ def only_words(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> N
     """Return the indices of pairs that are words, not unused or special tokens in either table."""
     classes = np.stack([table.labels.classes[pairs[:, side]] for side, table in enumerate(tables)])
     return np.flatnonzero(~np.isin(classes, NOT_WORDS).any(axis=0))
+
+
+def _whole_words(table: EmbeddingTable, pairs: Pairs, named: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return those of some pairs that begin a word and have letters only, at least three of a script that has cases."""
+    labels = table.labels
+    words = [labels.texts[row].strip() for row in pairs[named, 0].tolist()]
+    letters = [word.isalpha() and (len(word) > 2 or word.lower() == word.upper()) for word in words]
+    whole: NDArray[np.int64] = named[(labels.classes[pairs[named, 0]] != CONTINUATION) & np.array(letters, bool)]
+    return whole
 
 
 def described_moves(

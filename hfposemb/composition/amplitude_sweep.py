@@ -45,6 +45,10 @@ class Concatenated:
     positions: float
 
 
+RECOVERED = 0.95
+"""Share of words, and of positions, that counts as recovering them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Sweep(Tabular):
     """What survives at every amplitude [A] of ``queries`` words, each at a random inner position.
@@ -92,6 +96,19 @@ class Sweep(Tabular):
     def index(self, amplitude: float) -> int:
         """Return the index of the amplitude nearest to a given one."""
         return step_of(amplitude, self.amplitudes)
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The widest range of measured amplitudes in which 95 % of words and 95 % of positions are recovered.
+
+        ``None`` if there is none. A model whose own amplitude, 1, lies in it can read both from the sum.
+        """
+        both = np.concatenate([[False], np.minimum(self.words, self.positions) >= RECOVERED, [False]])
+        starts, ends = np.flatnonzero(both[1:] & ~both[:-1]), np.flatnonzero(both[:-1] & ~both[1:]) - 1
+        if not len(starts):
+            return None
+        widest = int((self.amplitudes[ends] - self.amplitudes[starts]).argmax())
+        return float(self.amplitudes[starts[widest]]), float(self.amplitudes[ends[widest]])
 
     def columns(self) -> Columns:
         """Return one row per amplitude: ``amplitude``, ``kept``, ``low``, ``high``, ``words`` and ``positions``."""

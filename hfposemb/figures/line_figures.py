@@ -93,7 +93,7 @@ def curves(
     legend: dict[str, Any] = {}
     if names is None:
         rows = -(-len(series) // max(1, int(size[0] // (44 + max(wide(s.name) for s in series)))))
-        margin["t"], height = 16 + 20 * rows, height + 20 * (rows - 1)
+        margin["t"], height = 16 + 20 * rows, height + 24 * (rows - 1)
         legend = {"showlegend": True, "legend": legend_row()}
     shapes = [] if marked is None else [_upright(marked)]
     yaxis = _axis(y, spans[1], grid=True)

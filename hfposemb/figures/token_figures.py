@@ -241,6 +241,10 @@ def _token_map_2d(
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 0), **layout)
 
 
+EDGE = 1.1  # width of the enlarged region, in that of its dots
+TITLE = 24  # pixels of the line above them
+
+
 @dataclass(frozen=True, eq=False)
 class _Spot:
     """The selected token and its neighbours on the 2-D map, and the enlarged surroundings."""
@@ -266,13 +270,18 @@ class _Spot:
         return away
 
     def _window(self) -> tuple[Array, Array]:
+        """Return the corners of the enlarged region, which is a little wider than its dots, so that none is cut."""
         centre = self.unit[self.chosen[0]]
-        return centre - self.half, centre + self.half
+        return centre - EDGE * self.half, centre + EDGE * self.half
+
+    @property
+    def top(self) -> float:
+        """The upper end of the enlarged dots, below the line that says whose they are."""
+        return float(self.corner[3] - TITLE / self.room[1])
 
     def dots(self) -> list[Any]:
         """Return the marked dots, on the map and enlarged, and everything around them enlarged."""
-        low, high = self._window()
-        inside: Array = np.all((self.unit > low) & (self.unit < high), axis=1)
+        inside: Array = np.abs(self.unit - self.unit[self.chosen[0]]).max(axis=1) < self.half
         traces = []
         for layer in self.tokens.layers:
             at = layer.at[inside[layer.at]]
@@ -305,7 +314,7 @@ class _Spot:
         title = {"xref": "paper", "yref": "paper", "x": x0, "y": y1, "xanchor": "left", "yanchor": "top"}
         return {
             "xaxis2": bare_figure(range=[float(low[0]), float(high[0])], domain=[x0, x1], anchor="y2"),
-            "yaxis2": bare_figure(range=[float(low[1]), float(high[1])], domain=[y0, y1], anchor="x2"),
+            "yaxis2": bare_figure(range=[float(low[1]), float(high[1])], domain=[y0, self.top], anchor="x2"),
             "shapes": [
                 {**ground, "fillcolor": PAGE, "line": {"width": 0}, "layer": "below"},
                 {**frame, "line": {"color": ACCENT, "width": 1.5}},
@@ -339,13 +348,13 @@ class _Spot:
 
     def _inside_names(self) -> list[dict[str, Any]]:
         low, high = self._window()
-        x0, x1, y0, y1 = self.corner
-        size = np.asarray([x1 - x0, y1 - y0]) * self.room
+        x0, x1, y0, _ = self.corner
+        size = np.asarray([x1 - x0, self.top - y0]) * self.room
         inside = [place for place, away in enumerate(self._away()) if away < self.half]
         crowd = (self.unit - low) / (high - low) * size
         crowd = crowd[((crowd > 0) & (crowd < size)).all(axis=1)]
         anchors = (self.unit[[self.chosen[place] for place in inside]] - low) / (high - low) * size
-        return self._beside(inside, anchors, crowd, size - (0, 24), bgcolor=PAGE, xref="x2", yref="y2")
+        return self._beside(inside, anchors, crowd, size, bgcolor=PAGE, xref="x2", yref="y2")
 
     def _far_names(self) -> list[dict[str, Any]]:
         """Return labels of neighbours in the table that are elsewhere on the map."""

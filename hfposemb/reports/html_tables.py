@@ -8,10 +8,13 @@ variables of ``colours``.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..comparison.metrics import MEASURES, SECTIONS
+from ..comparison.metric_meanings import meaning
+from ..comparison.metrics import MEASURES, SECTIONS, measures_named
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
 from ..numbers import number, percent, small_percent
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from ..comparison.alignment import Alignment
     from ..comparison.moved_words import Move, Moves
     from ..comparison.quantisation import QuantisationDamage
-    from ..comparison.results import Comparison, Figure, SourceFigures
+    from ..comparison.results import Comparison, Figure, NotCompared, SourceFigures
     from ..tables.null_comparison import Null
 
 LONGEST_NAME = 60
@@ -150,7 +153,7 @@ def _notes(comparison: Comparison, names: Sequence[str]) -> str:
 
 
 def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
-    """Name the metric from −1 to 1 with the widest range over the sources: a place to look, not a test."""
+    """Say what the metric from −1 to 1 with the widest range over the sources means: a place to look, not a test."""
     shown = list(names) or [source.source for source in comparison.sources]
     best: tuple[float, str] = (0.0, "")
     for name in known(comparison):
@@ -165,7 +168,9 @@ def finding(comparison: Comparison, names: Sequence[str] = ()) -> str:
         for name, source in zip(shown, comparison.sources, strict=True)
         if source.metrics[best[1]].value is not None
     ]
-    return f"Furthest apart among the numbers from −1 to 1: {best[1]} ({listed(parts)})"
+    plain = re.split("[:;.]", meaning(measures_named([best[1]])[0]))[0]
+    plain = plain[0].lower() + plain[1:] if plain[1:2].islower() else plain
+    return f"Biggest difference: {plain} ({listed(parts)})"
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------
@@ -179,9 +184,18 @@ def pairs_tables(comparison: Comparison, names: Mapping[str, str] | None = None)
         names: Display names of the sources by their own names.
     """
     blocks = [_pair(pair, names or {}) for pair in comparison.pairs]
-    missing = "".join(f"<li>{text(sentence_case(str(pair)), width=600)}</li>" for pair in comparison.missing)
+    missing = "".join(f"<li>{text(_missing(pair, names or {}), width=600)}</li>" for pair in comparison.missing)
     words = f'<ul class="notes">{missing}</ul>' if missing else ""
     return f'<div class="pairs">{"".join(blocks)}</div>{words}' if blocks else words
+
+
+def _missing(pair: NotCompared, names: Mapping[str, str]) -> str:
+    """Say why two tables were not compared, with the display names of the sources."""
+    shown = {name: names.get(name, name) for name in (pair.left, pair.right)}
+    reason = pair.reason
+    for name, said in shown.items():
+        reason = reason.replace(f"{name} has ", f"{said} has ")
+    return sentence_case(str(replace(pair, left=shown[pair.left], right=shown[pair.right], reason=reason)))
 
 
 def _pair(pair: Alignment, names: Mapping[str, str]) -> str:

@@ -31,7 +31,7 @@ NEAREST = 3
 # Thresholds of the sentences.
 ALONE = 0.9995  # translation invariance from which similarity depends on distance alone
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
-FAST = 32  # positions per turn below which a helix is called a fast coil
+FAST = 32  # positions per turn below which a helix is called fast
 SMOOTH = 0.95  # mean cosine of neighbours of a smooth curve
 SIMPLE = 0.8  # share of variance that three components hold of a simple curve
 ALIKE = 0.3  # mean cosine of similar neighbours
@@ -128,7 +128,7 @@ def finding(facts: Facts) -> str:
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
     if facts.winds is not None:
-        return f"One {'fast coil' if facts.winds.period < FAST else 'slow helix'}: {turns_of(facts.winds)}"
+        return f"One {'fast' if facts.winds.period < FAST else 'slow'} helix: {turns_of(facts.winds)}"
     if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
         return f"One smooth curve: three components explain {percent(facts.held)}"
     value = number(facts.next, digits=2)
@@ -142,9 +142,9 @@ def finding(facts: Facts) -> str:
 
 
 def shape(facts: Facts) -> str:
-    """Return the shape of a table's positions as a noun: one slow helix, a fast coil, a curve, or no order."""
+    """Return the shape of a table's positions as a noun: one slow helix, a fast one, a curve, or no order."""
     if facts.winds is not None:
-        return "a fast coil" if facts.winds.period < FAST else "one slow helix"
+        return "a fast helix" if facts.winds.period < FAST else "one slow helix"
     if facts.next is None or facts.invariance is None:
         return "no shape"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
@@ -178,22 +178,26 @@ def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid
 
 
 def turns_of(found: Helix) -> str:
-    """Return how often a helix turns as text: 2.76 turns, one per 368 positions.
-
-    Of a fast coil, the number of turns in the other direction that look the same at every position is said too.
-    """
+    """Return how often a helix turns as text: 2.76 turns, one per 368 positions."""
     every = number(found.period, digits=1) if found.period < FAST else f"{found.period:,.0f}"
-    turns = f"{number(found.turns, digits=2 if found.turns < FAST else 0)} turns, one per {every} positions"
-    return f"{turns} (or {found.alias:,.0f} the other way, which looks the same)" if found.period < FAST else turns
+    return f"{number(found.turns, digits=2 if found.turns < FAST else 0)} turns, one per {every} positions"
+
+
+def alias_of(facts: Facts) -> str:
+    """Say of a fast helix how many turns in the other direction look the same at every position; "" of any other."""
+    found = facts.winds
+    return "" if found is None or found.period >= FAST else f"{found.alias:,.0f} turns the other way look the same"
 
 
 def winding(facts: Mapping[str, Facts]) -> str:
-    """State how all sources wind, in which plane, and how much of their variance it holds."""
+    """State which sources are a helix, in which plane, and how much of their variance it holds."""
     said = []
     for name, fact in facts.items():
         if (found := fact.winds) is not None:
             plane = f"components {found.components[0]} and {found.components[1]} explain {percent(found.held)}"
             said.append(f"{name} is a helix: {turns_of(found)}; {plane}")
+    if not said and all(fact.helix is None for fact in facts.values()):
+        return "Too few positions to look for a helix"
     return "; ".join(said) if said else f"No helix of {number(FEWEST_TURNS, digits=1)} turns or more was found"
 
 
@@ -203,10 +207,10 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
     trends: list[str] = []
     bands: list[str] = []
     none: list[str] = []
-    coils: list[str] = []
+    turning: list[str] = []
     for name, fact in facts.items():
         if fact.waves is not None and fact.waves.peak is None and fact.winds is not None:
-            coils.append(f"{name} winds once in {number(fact.winds.period, digits=1)} positions")
+            turning.append(f"{name} is a helix with a turn per {number(fact.winds.period, digits=1)} positions")
         if fact.waves is not None:
             if fact.waves.peak is not None:
                 named.setdefault(f"{fact.waves.peak:,.0f} positions", []).append(name)
@@ -222,7 +226,7 @@ def wave_title(facts: Mapping[str, Facts]) -> str:
         f"slow trends are strongest in {listed(trends)}" if trends else "",
         f"no single period, but waves {listed(bands)}" if bands else "",
         f"no wave above noise in {listed(none)}" if none else "",
-        *coils,
+        *turning,
     ]
     title = "; ".join(filter(None, said)) or "too few positions for a spectrum"
     return title[0].upper() + title[1:]
@@ -319,7 +323,7 @@ def axes_caption(projection: Projection) -> str:
     if ratio is None:
         return "Close dots are similar; large distances mean little"
     axes = {1: "The axis shows", 2: "The two axes show", 3: "The three axes show"}.get(len(ratio), "The axes show")
-    return f"{axes} {percent(float(sum(ratio)))} of the variation"
+    return f"{axes} {percent(float(sum(ratio)))} of the variance"
 
 
 def sentence(error: BaseException) -> str:

@@ -110,20 +110,20 @@ def check_path(path: Path) -> None:
 
 
 def _draw(page: Page, quantisation: Sequence[QuantisationDamage] | None, told: Report) -> None:
-    """Create all sections in order."""
-    page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
-    if page.comparison.pairs or page.comparison.missing:
-        page.add("Pairs", "Overall similarity of the tables of each pair of sources", pair_measures(page))
+    """Create all sections in order: pictures first, the long table of numbers last."""
     told(0.3, "drawing positions")
     add_positions(page)
-    told(0.5, "drawing words")
-    add_words(page)
-    told(0.8, "drawing aligned maps")
+    if page.comparison.pairs or page.comparison.missing:
+        page.add("Pairs", "Overall similarity of the tables of each pair of sources", pair_measures(page))
+    told(0.5, "drawing aligned maps")
     add_maps(page)
+    told(0.7, "drawing words")
+    add_words(page)
     add_moved_words(page)
     if quantisation is None:
         quantisation = quantised_forms(page.sources, progress=lambda share, doing: told(0.9 + 0.05 * share, doing))
     _add_quantisation(page, quantisation)
+    page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
     told(0.95, "hashing the tables")
     page.add("Provenance", "", provenance(page))
     told(1.0, "done")

@@ -298,3 +298,14 @@ def test_a_row_sends_its_recipes_whole(samples: Page) -> None:
         assert sent["python"] == recipe.python
         assert sent["cite"] == recipe.citation(panel.title)
     assert "recipe" not in json.loads(row.postprocess((Panel("x", "x"),))["row"])["panels"][0]
+
+
+def test_snippets_of_words_print_them_beside_their_numbers(samples: Page) -> None:
+    listed = [
+        view
+        for tab in ("tokens", "words", "compare")
+        for view in views_of(samples, tab)
+        if isinstance(view.shown, Panel) and view.shown.lists and view.python
+    ]
+    assert len(listed) > 3
+    assert [view.shown.key for view in listed if not re.search(r"label|word\.|pieces", view.python)] == []

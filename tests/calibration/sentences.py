@@ -170,6 +170,29 @@ def written() -> Iterator[tuple[str, str]]:
                     yield str(path.relative_to(ROOT)), one.name
 
 
+def shown_texts() -> Iterator[tuple[str, str]]:
+    """Yield file and text of every string with a space in Python and JavaScript, and every line of documentation."""
+    for folder in ("app", "hfposemb", "docs"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix == ".py":
+                tree = ast.parse(path.read_text(encoding="utf-8"))
+                told = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+                notes = {node.value.value for node in ast.walk(tree) if _is_note(node)}  # type: ignore[attr-defined]
+                texts = [text for text in told if isinstance(text, str) and " " in text and text not in notes]
+            elif path.suffix == ".js" and "bundle" not in path.parts:
+                texts = re.findall(r"[\"`]([^\"`\n]* [^\"`\n]*)[\"`]", path.read_text(encoding="utf-8"))
+            elif path.suffix == ".md":
+                texts = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8")).splitlines()
+            else:
+                continue
+            yield from ((str(path.relative_to(ROOT)), text) for text in texts)
+
+
+def _is_note(node: ast.AST) -> bool:
+    """Tell whether a node is a docstring, or a text that stands by itself."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 def _functions(tree: ast.AST) -> list[ast.FunctionDef]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from hfposemb import from_arrays
 from hfposemb.comparison.token_against_head import compare_head
 
-from .sentences import PLAIN, ROOT, RULES, written
+from .sentences import PLAIN, ROOT, RULES, shown_texts, written
 from .titles import shares
 
 NOTHING = {
@@ -27,6 +28,16 @@ def test_every_sentence_has_a_rule() -> None:
     plain = {(path, name) for path, names in PLAIN.items() for name in names}
     assert found == named | plain
     assert not named & plain
+
+
+SYNONYMS = re.compile(r"\b(coils?|winds?|winding|spirals?|variation)\b")
+"""Other words for a helix and for variance."""
+
+
+def test_one_word_stands_for_one_thing() -> None:
+    """What app, reports, command line and documentation show calls a thing the same everywhere."""
+    said = {f"{path}: {text[:90]}" for path, text in shown_texts() if SYNONYMS.search(text)}
+    assert not said
 
 
 def test_the_tests_that_rules_name_are_there() -> None:

@@ -29,7 +29,7 @@ def shape_title(facts: Mapping[str, Facts]) -> str:
 
 KINDS: Mapping[str, tuple[Callable[[Mapping[str, Facts]], str], Told]] = {
     "“No order”": (shape_title, lambda said: said.startswith("No order")),
-    "“helix” or “coil”": (shape_title, lambda said: "helix" in said or "coil" in said),
+    "“helix”": (shape_title, lambda said: "helix" in said),
     "“One smooth curve”": (shape_title, lambda said: said.startswith("One smooth curve")),
     "“Neighbours are similar”": (shape_title, lambda said: said.startswith("Neighbours are similar")),
     "“distance alone”": (shape_title, lambda said: said.endswith("distance alone")),

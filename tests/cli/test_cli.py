@@ -32,6 +32,7 @@ COMMANDS = (
     "project",
     "similarity",
     "neighbours",
+    "card",
     "mixture",
     "compare",
     "survey",

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "project --out": (f"{SMALL} --table position --out x.csv", "file"),
     "similarity": ("sample:bert --rows king,queen", "values"),
     "neighbours": ("sample:bert king", "neighbours"),
+    "card": ("sample:bert", "facts"),
     "mixture": ("sample:bert king --positions 1,5", "mixture"),
     "compare": (f"{SMALL} --draws 0 --words 1", "sources"),
     "survey": (f"{SMALL} --metric IsoScore --draws 0 --out new", "sources"),

@@ -58,6 +58,20 @@ def test_chance_is_of_a_stated_sample() -> None:
     assert "2,000 of 2,600 shared words, sampled with seed 0" in found.notes[0]
 
 
+def test_whole_words_are_listed_before_signs_numbers_and_pieces() -> None:
+    odd = ['"', "4", "[", "ly", "…"]
+    words = [f"Ġ{a}{b}{c}" for a in "abc" for b in "aeiou" for c in "dn"]
+    left = noise(len(odd) + len(words), 4)
+    right = left + 0.01 * noise(len(left), 4, 1)
+    right[: len(odd)] *= -1
+    sides = [source(rows, name, [*odd, *words]) for name, rows in (("a", left), ("b", right))]
+    found = find_moved_words(*sides, count=20)
+    assert not {move.label.strip() for move in found.most} & set(odd)
+    assert f"{len(odd)} pieces of words, numbers, signs" in found.notes[0]
+    few = find_moved_words(*sides, count=len(words) + 1)
+    assert {move.label.strip() for move in few.most[: len(odd)]} == set(odd), "there are not as many whole words"
+
+
 def test_what_cannot_be_told_says_so() -> None:
     words = source(noise(ROWS, 4), "words")
     with pytest.raises(hpe.HfposembError, match="share 5 tokens; at least 20"):

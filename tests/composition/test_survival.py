@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,16 @@ def test_the_sweep_agrees_with_the_function_for_one_amplitude() -> None:
     other = recovered(model, amplitude=0.5)
     assert found.words[0] == pytest.approx(other.word, abs=0.05)
     assert found.positions[0] == pytest.approx(other.position, abs=0.1)
+
+
+def test_the_window_is_the_widest_run_of_amplitudes_that_recover_both() -> None:
+    found = sweep_amplitude(add_positions(made()), amplitudes=(0.0, 0.5, 1.0, 2.0, 4.0))
+    for words, positions, window in (
+        ([1, 1, 1, 1, 0.9], [0, 0.96, 0.95, 1, 1], (0.5, 2.0)),
+        ([1, 1, 0.5, 1, 1], [1, 1, 1, 1, 1], (2.0, 4.0)),
+        ([1, 0.9, 0.9, 0.9, 0.9], [0, 1, 1, 1, 1], None),
+    ):
+        assert replace(found, words=np.array(words), positions=np.array(positions)).window == window
 
 
 def test_rotation_changes_nothing() -> None:

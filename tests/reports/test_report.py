@@ -17,6 +17,8 @@ import pytest
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.comparison.alignment import Alignment
+from hfposemb.comparison.metric_meanings import meaning
+from hfposemb.comparison.metrics import MEASURES
 from hfposemb.comparison.results import Comparison
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.reports.html_tables import finding, metrics_table, pairs_tables, standing
@@ -212,7 +214,8 @@ def test_a_number_is_above_chance_only_where_its_p_says_so(observed: float, p: f
 
 def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embeddings], Comparison]) -> None:
     said = finding(compared[1], ("A", "B", "C"))
-    name = said.removeprefix("Furthest apart among the numbers from −1 to 1: ").partition(" (")[0]
+    plain = said.removeprefix("Biggest difference: ").partition(" (")[0]
+    name = next(one.name for one in MEASURES if meaning(one)[1:].startswith(plain[1:]))
     values = [source.metrics[name].value for source in compared[1].sources]
     known = [value for value in values if value is not None]
     assert max(map(abs, known)) <= 1

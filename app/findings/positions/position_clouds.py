@@ -14,7 +14,7 @@ from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import Series
 from hfposemb.numbers import number, percent
-from hfposemb.reports.position_findings import axes_caption, finding, heading, nearest, sentence
+from hfposemb.reports.position_findings import alias_of, axes_caption, finding, heading, nearest, sentence
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line, sentence_case
@@ -107,7 +107,7 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
             ScaleBar("cosine or kernel −1" if kernel else "cosine −1", "+1", SIMILARITY.light),
         ),
         marked={GROUP: view.marked},
-        columns=max(len(opened), 1),
+        columns=min(max(len(opened), 1), 4),
     )
 
 
@@ -166,7 +166,8 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         drawings.append(
             Drawing(position_figures.projection(projection, trust=True, height=CLOUD_HEIGHT), axes_caption(projection))
         )
-        foot, told = quality_foot(projection, positions), f"{told}\n{quality_help(projection, positions)}\n"
+        foot = " · ".join(filter(None, [quality_foot(projection, positions), alias_of(positions.facts)]))
+        told = f"{told}\n{quality_help(projection, positions)}\n"
         recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP needs vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"

@@ -54,7 +54,7 @@ def images(opened: Sequence[Opened], length: int, dimensions: str, session: Sess
         panels,
         heading="Position tables" if panels else "",
         subheading=(problem or about) if panels else "",
-        columns=max(len(panels), 1),
+        columns=min(max(len(panels), 1), 4),
     )
 
 

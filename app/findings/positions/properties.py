@@ -171,7 +171,7 @@ def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> Non
             subheading="Five tests, each with a number. Below: how well slow or fast waves alone identify a position."
             if panels
             else "",
-            columns=max(len(panels), 1),
+            columns=min(max(len(panels), 1), 4),
         )
 
     row = PanelRow((), scope=session.scope, swipe=True)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 Example: TypeAlias = Literal["model", "six", "sum"]
 FIRST_SENTENCE = "I love NLP"
 EXAMPLES: Mapping[Example, str] = {
-    "model": "This model",
-    "six": "By hand, d = 6",
-    "sum": "By hand, .11 .32 .43",
+    "model": "Model",
+    "six": "d = 6",
+    "sum": ".11 .32 .43",
 }
 """What a sentence is followed on: a model of the page, or tables small enough to be worked by hand."""
 

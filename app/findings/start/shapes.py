@@ -10,7 +10,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION
 from hfposemb.numbers import percent
-from hfposemb.reports.position_findings import Facts, finding, sentence, shapes
+from hfposemb.reports.position_findings import Facts, alias_of, finding, sentence, shapes
 
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
@@ -75,7 +75,7 @@ def shape_panels(opened: Sequence[Opened], session: Session) -> Panels:
         heading=headline(facts_of(opened, session)),
         subheading=ABOUT,
         scale_bars=(ScaleBar("first position", "last", POSITION.light),),
-        columns=len(opened),
+        columns=min(len(opened), 4),
     )
 
 
@@ -111,13 +111,13 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
         empty,
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
         drawings=(Drawing(figure), Drawing(stripes)),
-        foot=ANGLES if positions.turning else _shown_by(projection),
+        foot=ANGLES if positions.turning else _shown_by(projection, alias_of(positions.facts)),
         actions=FILES,
         recipe=position_snippets.shape(positions, stripes=STRIPES),
     )
 
 
-def _shown_by(projection: Projection) -> str:
+def _shown_by(projection: Projection, more: str) -> str:
     ratio = projection.explained_variance_ratio
     assert ratio is not None  # of a PCA
-    return f"{len(ratio)} axes: {percent(float(sum(ratio)))} of the variation"
+    return f"{len(ratio)} axes: {percent(float(sum(ratio)))} of the variance{more and ' · '}{more}"

@@ -259,7 +259,7 @@ def _map_title(source: Opened, projection: Projection, regions: Sequence[Region]
     if projection.explained_variance_ratio is not None:
         share = float(projection.explained_variance_ratio.sum())
         rest = ". For neighbourhoods, use UMAP" if share < 0.5 else ""
-        return f"PCA shows {percent(share)} of the variation of {_owned(source)}{rest}"
+        return f"PCA shows {percent(share)} of the variance of {_owned(source)}{rest}"
     if is_draft(projection):
         return f"UMAP of {_owned(source)}, not finished yet"
     islands = [region_name(region) for region in regions if region.kind]

@@ -12,6 +12,7 @@ from hfposemb.analysis.similarity.nearest_rows import Neighbours
 from hfposemb.analysis.similarity.similarity_matrix import similarity_distribution
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
+from hfposemb.figures.style import listed
 from hfposemb.numbers import number
 from hfposemb.tables.row_lookup import reading
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -25,6 +26,9 @@ from ..chosen_word import Word, common_key, cosine, empty_panel, row_of, shown, 
 from .token_search import containing, id_of, named_in_each, nearest_spelling
 
 NEIGHBOURS = 12
+LARGE = "sample:minilm"
+"""The sample with the vocabulary of BERT."""
+
 BINS = 160  # bins of the cosines with a word
 NEIGHBOUR_HELP = """
 The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
@@ -78,11 +82,38 @@ def find_word(session: Session, source: Opened, word: Word, *, centred: bool = F
     if row is None:
         spelt = nearest_spelling(table.labels, word.text)
         hint = f"; closest spelling: “{one_line(spelt.strip(), width=30)}”" if spelt else ""
-        return Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{hint}.")
+        parts = _pieces(source, word.shown)
+        read = f"; it reads it as {' + '.join(f'“{part}”' for part in parts)}" if len(parts) > 1 else hint
+        return Found(source, table, None, problem=f"{source.name} has no token “{word.shown}”{read}.")
     try:
         return Found(source, table, row, neighbours_of(session, table, row, centred=centred))
     except HfposembError as error:
         return Found(source, table, row, problem=one_line(str(error)))
+
+
+def _pieces(source: Opened, text: str) -> list[str]:
+    """Return the tokens that a source cuts a word into; none if it has no tokenizer at hand."""
+    found, special = source.embeddings, TOKEN_CLASSES.index("special")
+    if found is None or found.tokenize is None or found.traffic is not None:  # nothing is read from the Hub here
+        return []
+    try:
+        cut = found.tokenize()
+        pieces = None if cut is None else cut(f" {text}")
+    except HfposembError:
+        return []
+    classes = source.tokens.labels.classes
+    kept = () if pieces is None else zip(pieces.texts, pieces.ids, strict=True)
+    return [shown(label) for label, row in kept if row < len(classes) and classes[row] != special]
+
+
+def _who_has(session: Session, opened: Sequence[Opened], word: Word) -> str:
+    """Name a sample of many words that has a word which none of the sources has."""
+    if any(source.text == LARGE for source in opened):
+        return ""
+    (sample,) = session.at("tokens", ("token",)).open([LARGE])
+    table = sample.table("token")
+    there = table is not None and row_of(table, word, "") is not None
+    return f"{sample.name} has it: add {LARGE} above. " if there else ""
 
 
 def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centred: bool = False) -> tuple[Panel, ...]:
@@ -108,7 +139,9 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
             emphasis=word.shown,
             lists=lists,
             help=NEIGHBOUR_HELP,
-            message="" if near else "Try another word, such as king, or click a dot of the map.",
+            message=""
+            if near
+            else f"{_who_has(session, opened, word)}Try another word, such as king, or click a dot of the map.",
             foot=" ".join([f"{tinted}Number: {cosine(centred)}.", *notes]),
             recipe=token_snippets.neighbours(
                 {one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS, centred=centred
@@ -137,9 +170,7 @@ def anisotropy_line(found: Sequence[Found], *, centred: bool) -> str:
     strong = [one for one in found if not centred and is_strong(one.table)]
     if not strong:
         return ""
-    said = " and ".join(
-        f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.vocabulary}" for one in strong
-    )
+    said = listed([f"{number(mean_cosine(one.table) or 0.0, digits=2)} in {one.source.vocabulary}" for one in strong])
     return f"Two random tokens have a mean cosine of {said}, so a high cosine means little: use Centred"
 
 
@@ -157,7 +188,7 @@ def _word_title(opened: Sequence[Opened], word: Word, near: Sequence[Found], sha
         name, value = shown(best.labels[0]), number(float(best.values[0]), digits=2)
         measure = f"{cosine(centred)} " if centred else ""
         return f"Closest to {word.shown} in {near[0].source.vocabulary}: {name} ({measure}{value})"
-    where = {2: "in both", 3: "in all three", 4: "in all four"}[len(near)]
+    where = "in both" if len(near) == 2 else f"in all {len(near)}"
     heads = " output heads" if near[0].source.words == "head" else ""
     if not shared:
         return f"None of the {NEIGHBOURS} nearest neighbours of {word.shown} is the same {where}{heads}"

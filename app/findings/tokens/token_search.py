@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hfposemb.analysis.rows import norms
 from hfposemb.errors import HfposembError
+from hfposemb.figures.style import listed
 from hfposemb.tables.table import EmbeddingTable, Labels
 from hfposemb.text import one_line
 
@@ -140,9 +141,7 @@ def match_panels(
         lists.append(NeighbourList(f"{source.vocabulary}, {len(rows):,}", source.color, entries))
     quoted = one_line(query, width=40)
     title = (
-        f"{' and '.join(counts)} {'match' if regex else 'contain'} {quoted}"
-        if counts
-        else "None of the sources has tokens"
+        f"{listed(counts)} {'match' if regex else 'contain'} {quoted}" if counts else "None of the sources has tokens"
     )
     more = f"The {MATCHES} shortest of each. " if any(len(one.rows) == MATCHES for one in lists) else ""
     named = None if regex else id_of(query)

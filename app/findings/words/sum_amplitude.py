@@ -330,6 +330,7 @@ def recovery_panel(view: View) -> Panel:
         return replace(
             empty,
             title=recovery_title(word, place, view.times),
+            subtitle=window_said(found),
             numbers=(
                 (percent(word), f"of words recovered at {view.times}"),
                 (percent(place), f"of positions recovered at {view.times}"),
@@ -341,6 +342,15 @@ def recovery_panel(view: View) -> Panel:
         )
 
     return panel_unless("recovery", "Recovering both parts from the sum", RECOVERY_HELP, made)
+
+
+def window_said(found: Sweep) -> str:
+    """State the range of amplitudes in which both parts are recovered, and whether the model's own lies in it."""
+    if (window := found.window) is None:
+        return "At no measured amplitude are 95 % of words and 95 % of positions recovered."
+    low, high = window
+    own = "inside" if low <= 1 <= high else "below" if low > 1 else "above"
+    return f"95 % of both are recovered from {low:g}× to {high:g}×; the model’s own 1× lies {own} this window."
 
 
 def recovery_title(word: float, place: float, times: str) -> str:

@@ -244,7 +244,7 @@ class Helix(Facts):
 
 
 def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
-    """Return the pair among the three leading components that winds most evenly, as GPT-2's positions do.
+    """Return the pair among the three leading components that turns most evenly, as GPT-2's positions do.
 
     The pair maximises evenness times share of variance. Turns are counted by the angle from each position to the next,
     as seen from the mean and with both components scaled to the same variance; rows of outlying norm do not count.

@@ -120,12 +120,12 @@ def test_helices_and_waves_are_told() -> None:
     )
 
 
-def test_a_coil_is_named_beside_the_trend_that_hides_it() -> None:
+def test_a_helix_is_named_beside_the_trend_that_hides_it() -> None:
     facts = position_findings.measure(hpe.extract("sample:minilm").position.table)
     assert facts.waves is not None
     assert facts.waves.peak is None
     assert position_findings.wave_title({"MiniLM": facts}) == (
-        "Slow trends are strongest in MiniLM; MiniLM winds once in 5.9 positions"
+        "Slow trends are strongest in MiniLM; MiniLM is a helix with a turn per 5.9 positions"
     )
 
 

@@ -97,7 +97,7 @@ def test_the_headline_names_shapes_and_groups_them() -> None:
     noise = measured(np.random.default_rng(1).normal(size=(300, 12)))
     sinusoid = measure(hpe.sinusoidal(300, 64).position.table)
     assert shapes({"A": slow, "B": fast}, {"S": sinusoid}, "S") == (
-        "A learned one slow helix, B a fast coil. Neither is the sinusoid."
+        "A learned one slow helix, B a fast helix. Neither is the sinusoid."
     )
     assert shapes({"A": slow, "B": slow}, {}) == "A and B learned one slow helix."
     assert shapes({"A": noise}, {"S": sinusoid}, "S") == "A learned no order. It is not the sinusoid."
@@ -112,12 +112,12 @@ def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) ->
     texts = ("sinusoidal:64x16", "rotary:64x16", "alibi:64x8")
     opened = [minilm, *page.open(texts), Opened("x", "x", "", "", error="no such model")]
     found = shape_panels(opened, page)
-    assert found.heading == "MiniLM learned a fast coil. It is not the sinusoid."
+    assert found.heading == "MiniLM learned a fast helix. It is not the sinusoid."
     assert [len(panel.drawings) for panel in found.panels] == [2, 2, 2, 1, 0]
     turns = minilm.position.table.shape[0] / 5.9
-    said = f"One fast coil: {turns:.0f} turns, one per 5.9 positions (or 421 the other way, which looks the same)"
+    said = f"One fast helix: {turns:.0f} turns, one per 5.9 positions"
     assert found.panels[0].title == said
-    assert found.panels[0].foot == "3 axes: 35\u00a0% of the variation"
+    assert found.panels[0].foot == "3 axes: 35\u00a0% of the variance · 421 turns the other way look the same"
     assert found.panels[-1].message == "no such model"
     assert "Add a model above" in shape_panels([], page).panels[0].message
 
@@ -141,7 +141,7 @@ def test_questions_are_answered_with_measurements(page: Session, minilm: Opened)
         "Distance explains 49\u00a0% in MiniLM and 100\u00a0% in Sinusoid."
     )
     assert asked["What does a position vector look like?"].answer == (
-        "Slow trends are strongest in MiniLM and Sinusoid; MiniLM winds once in 5.9 positions."
+        "Slow trends are strongest in MiniLM and Sinusoid; MiniLM is a helix with a turn per 5.9 positions."
     )
 
 

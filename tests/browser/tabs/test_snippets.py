@@ -40,6 +40,7 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(site(*SMALL))
     open_tab(page, "Positions")
+    unfold_bar(page)
     still(page)
     panel = page.locator(f'section.panel[data-key="{SMALL[0]}"]').first
     more, fold = panel.locator(".more"), panel.locator(".recipe")
@@ -72,7 +73,6 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     ]
     assert saved.value.suggested_filename.endswith(".ipynb")
     # It stays open while the panel is drawn anew, with what is shown then.
-    unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
     until(page, lambda: "dims=2" in (fold.locator("pre").first.text_content() or ""), True)
     still(page)

@@ -60,9 +60,9 @@ def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny
     assert cell.inner_text() == number(float(inputs.sum[1, 2]))
     cell.click()
     assert table.get_by_text(f" = {number(float(inputs.sum[1, 2]))}").is_visible()
-    page.get_by_text("By hand, d = 6").click()
+    page.get_by_text("d = 6", exact=True).click()
     sentence.get_by_text(".909", exact=True).wait_for()
-    page.get_by_text("This model", exact=True).click()
+    page.get_by_role("radio", name="Model").check(force=True)
     sentence.get_by_text("in 5 pieces").wait_for()
 
     drawn(page)

@@ -113,7 +113,7 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     page.locator('section.panel[data-key="reorder"]').get_by_text("Before: “the queen saw").wait_for()
 
     unfold_bar(page)
-    page.get_by_text("Sinusoid", exact=True).locator("visible=true").first.click()
+    page.locator(".words-whose").get_by_text("Sinusoid", exact=True).click()
     found = sweep_amplitude(add_positions(bert, PositionAddition("sinusoid")))
     until(page, lambda: title(page, "finding").inner_text().startswith("With the sinusoid added"), True)
     share = f"{round(100 * found.kept[4])}\u00a0%"

@@ -74,6 +74,8 @@ def arrays(given: Any) -> Iterator[Numbers]:
             yield from arrays(one)
         return
     if isinstance(given, (list, tuple)):
+        if given and all(isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str) for one in given):
+            given = [value for _, value in given]  # a list of words with their numbers
         if given and all(isinstance(one, Mapping) and "value" in one for one in given):  # a list of named numbers
             given = [one["value"] for one in given]
         if all(one is None or (np.isscalar(one) and not isinstance(one, str)) for one in given):

@@ -42,6 +42,14 @@ export const TERMS = {
     says: "Principal component analysis: the view of a table that shows most of its variance. Straight lines "
       + "stay straight.",
   },
+  variance: {
+    line: "M8 46H88", other: "M48 46C30 46 40 10 48 10S66 46 88 46M48 46C30 46 26 46 8 46",
+    says: "How far values are from their mean: the mean of the squared differences.",
+  },
+  helix: {
+    also: ["helices"], line: "M10 40C10 10 40 10 36 34S58 52 56 28S84 8 84 34",
+    says: "A curve that goes round at a steady rate, as the thread of a screw does.",
+  },
   UMAP: {
     line: "M18 16v.1M24 12v.1M22 22v.1M30 18v.1M16 24v.1", other: "M66 38v.1M72 34v.1M78 40v.1M70 46v.1M62 44v.1",
     says: "A map that keeps close rows close. Distances between its islands mean little.",
@@ -57,7 +65,7 @@ export const TERMS = {
   },
   "R²": {
     line: "M8 46L88 10", other: "M16 44v.1M26 36v.1M36 36v.1M46 26v.1M56 28v.1M66 18v.1M76 18v.1",
-    says: "The share of the variation that a prediction explains: 1 if it is perfect, 0 if it is no better than "
+    says: "The share of the variance that a prediction explains: 1 if it is perfect, 0 if it is no better than "
       + "the mean.",
   },
   logit: {

@@ -109,7 +109,7 @@ export class SitePanels {
     const blocks = numbers.step > 1 ? `matrix averaged in blocks of ${numbers.step}` : "";
     const absent = lost ? `${lost} rows with NaN or Inf left out` : "";
     const foot = [`PCA · ${dims} of ${numbers.width.toLocaleString("en")} dimensions`, absent].filter(Boolean).join(" · ");
-    const cloud = drawing(figure, `The ${dims === 3 ? "three" : dims} axes show ${Math.round(100 * share)} % of the variation${beyond}`, files);
+    const cloud = drawing(figure, `The ${dims === 3 ? "three" : dims} axes show ${Math.round(100 * share)} % of the variance${beyond}`, files);
     const matrix = drawing(this.figures.matrix(numbers), "cosine of each pair of positions", files);
     const actions = ["PNG", "SVG"];
     if (!isAlone) {
