@@ -64,3 +64,7 @@ from .tables.table import EmbeddingTable as EmbeddingTable
 from .widget.showing import show as show
 
 __version__: str
+
+neighbors = neighbours
+from_pretrained = extract
+load = extract

@@ -313,10 +313,7 @@ def _export_command(commands: Commands) -> None:
     _add_access(command)
     _add_role(command)
     command.add_argument(
-        "--projection",
-        type=str.lower,
-        choices=("pca", "umap"),
-        help="write a projection of the table instead of its vectors",
+        "--projection", type=str.lower, choices=("pca", "umap"), help="write a projection instead of the vectors"
     )
     command.add_argument(
         "--dims", type=int, choices=(2, 3), default=2, help="dimensions of the projection (default: 2)"
@@ -567,9 +564,8 @@ def _add_part(command: argparse.ArgumentParser) -> None:
 
 
 def _add_metric(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--metric", type=str.lower, choices=("cosine", "dot", "euclidean"), default="cosine", help="(default: cosine)"
-    )
+    metrics = ("cosine", "dot", "euclidean")
+    command.add_argument("--metric", type=str.lower, choices=metrics, default="cosine", help="(default: cosine)")
     command.add_argument(
         "--centred",
         action="store_true",

@@ -60,7 +60,7 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
         known = [*VIEWS, *SIDE_BY_SIDE]
         raise InputError(f"unknown view {name!r}; the views are {', '.join(known)}{did_you_mean(name, known)}")
     if len(opened) > 1:
-        raise InputError(f"the view {name!r} shows one source; {', '.join(SIDE_BY_SIDE)} show several")
+        raise InputError(f"the view {name!r} shows one source; {listed([*SIDE_BY_SIDE])} show several")
     return VIEWS[name](opened[0])
 
 

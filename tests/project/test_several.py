@@ -47,6 +47,7 @@ def _course(sources: Any, metrics: Any) -> list[str]:
 CASES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "extract.rows": (["king"], lambda rows: hpe.extract(GPT2, rows=rows).token.vectors),
     "similarity.rows": (["king"], lambda rows: hpe.similarity(_source().token, rows)),
+    "project.rows": (["king", "queen", "duke"], lambda rows: hpe.project(_source().token, rows=rows).rows),
     "pair_similarities.rows": (["king"], lambda rows: hpe.pair_similarities(_source().token, rows, sample=9).values),
     "neighbours.query": (["king"], lambda query: _listed(query)),
     "mixture.positions": ([5], lambda places: hpe.mixture(_source(), "king", 3, positions=places).weights_at),
