@@ -192,7 +192,13 @@ OF_RESULTS = {
 def _plain(name: str) -> str:
     """Write a name in one case, without separators, in British spelling and in the singular."""
     text = name.lower().replace("_", "").replace("-", "").replace(" ", "")
-    for other, ours in (("neighbor", "neighbour"), ("center", "centre"), ("color", "colour"), ("ized", "ised")):
+    for other, ours in (
+        ("neighbor", "neighbour"),
+        ("centered", "centred"),
+        ("center", "centre"),
+        ("color", "colour"),
+        ("ized", "ised"),
+    ):
         text = text.replace(other, ours)
     return (text.removeprefix("get") or text).removesuffix("s") or name
 
