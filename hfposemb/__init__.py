@@ -31,7 +31,7 @@ _HOME = {
     "logits_by_distance": "composition.attention_logits",
     "mean_cosine_by_distance": "figures.named_figures",
     "mixture": "composition.word_mixture",
-    "model_card": "reports.model_card",
+    "model_card": "reports.card_facts",
     "moved_neighbours": "composition.amplitude_sweep",
     "neighbours": "analysis.similarity.nearest_rows",
     "norms": "analysis.rows",

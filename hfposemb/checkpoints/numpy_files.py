@@ -131,7 +131,7 @@ def open_numpy(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> NumpyCheckp
 def _members(file: FileRanges) -> dict[str, TensorInfo]:
     """Return the arrays of an archive."""
     try:
-        with zipfile.ZipFile(_Bytes(file)) as archive:  # type: ignore[arg-type]
+        with zipfile.ZipFile(_Bytes(file)) as archive:
             listed = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error, OverflowError) as error:
         raise fault(file.name, f"is not a complete .npz archive ({error!s:.80}); save it again") from error

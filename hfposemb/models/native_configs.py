@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..checkpoints.numpy_files import NumpyCheckpoint
 from ..checkpoints.strict_json import fault, shortened
 from ..tables.table import Labels
 from ..text import display
@@ -19,6 +18,8 @@ Fields = dict[str, Any]
 
 EXPORTED = "vectors"
 """Tensor of a table that this package exported."""
+
+ARRAYS = (".npy", ".npz")
 
 ROLES = ("token", "position", "token_type", "head")
 """Names under which tables are recognised that were saved by themselves, as by ``numpy.savez(token=…, position=…)``."""
@@ -52,7 +53,7 @@ def with_exported_tables(opened: Opened) -> Opened:
         return opened
     if roles := {role: role for role in ROLES if role in names}:
         return replace(opened, named={**roles, **opened.named}, without_tokens=not_missing)
-    if len(names) != 1 or not (names[0] == EXPORTED or isinstance(opened.tensors, NumpyCheckpoint)):
+    if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
         return opened
     said = opened.tensors.metadata().get("labels")
     labels = opened.labels if said is None else partial(_exported, said)
