@@ -31,7 +31,7 @@ _HOME = {
     "logits_by_distance": "composition.attention_logits",
     "mean_cosine_by_distance": "figures.named_figures",
     "mixture": "composition.word_mixture",
-    "model_card": "reports.model_card",
+    "model_card": "reports.card_facts",
     "moved_neighbours": "composition.amplitude_sweep",
     "neighbours": "analysis.similarity.nearest_rows",
     "norms": "analysis.rows",
@@ -67,6 +67,7 @@ _HOME = {
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
     "word_plane": "analysis.tokens.word_sets",
+    "write_table": "reports.export",
 }
 """Module of each public name. Names are imported on first use, so that ``import hfposemb`` is fast.
 

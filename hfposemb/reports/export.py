@@ -40,11 +40,12 @@ _OURS = "# Written by hfposemb for the TensorBoard Embedding Projector: every pa
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
-def write_table(table: EmbeddingTable, path: Path) -> None:
-    """Write a table in the format given by the file's ending: see ``WRITERS``.
+def write_table(table: EmbeddingTable, path: str | Path) -> None:
+    """Write a table in the format given by the file's ending, so that ``hpe.extract`` opens it again where it is said.
 
-    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; it can be read as a source.
-    - ``.npy``, ``.npz``: the vectors; in the latter also ``labels`` and ``provenance``, as JSON.
+    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; ``hpe.extract`` opens it.
+    - ``.npy``, ``.npz``: the vectors; in the latter also ``labels`` and ``provenance``, as JSON; ``hpe.extract`` opens
+      both.
     - ``.parquet``: columns ``row``, ``text``, ``class`` and ``vector``, provenance in the metadata.
     - ``.csv``: a column ``label`` and one for each dimension.
     - ``.tsv``: the vectors only, plus ``NAME.metadata.tsv`` with ``label``, ``row`` and ``class``, and a
@@ -60,7 +61,16 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
         InputError: If the path has another ending, or the format cannot hold the table.
         MissingExtraError: If the format needs a package that is not installed.
         HfposembError: If the file cannot be written.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hpe.write_table(hpe.extract("sample:bert").token, f"{folder}/bert.npz")
+        ...     print(hpe.extract(f"{folder}/bert.npz").token.row("king"))
+        198
     """
+    path = Path(path)
     _write(table, path, tuple(map(str, range(table.shape[1]))))
 
 

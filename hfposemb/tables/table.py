@@ -348,8 +348,15 @@ class EmbeddingTable(Answering):
         """Return the DLPack device, the CPU."""
         return (1, 0)
 
-    def to_torch(self) -> torch.Tensor:
+    def to_numpy(self) -> Vectors:
+        """Return all rows [rows, width], as ``vectors`` does; a copy of them may be changed."""
+        return self.vectors
+
+    def to_torch(self, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return a copy of all rows as a CPU tensor [rows, width]. Raises ``MissingExtraError`` without torch.
+
+        Args:
+            dtype: Data type, such as ``torch.float16``; by default that of ``vectors``.
 
         >>> import torch
         >>> import hfposemb as hpe
@@ -362,7 +369,7 @@ class EmbeddingTable(Answering):
             from ..errors import MissingExtraError
 
             raise MissingExtraError("torch", extra="torch", purpose="to_torch()") from error
-        return torch.from_numpy(np.array(self.vectors))
+        return torch.from_numpy(np.array(self.vectors)).to(dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how to read the table, without rows that were read, unless they exist only in memory."""
