@@ -47,6 +47,7 @@ from uuid import uuid4
 from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
 from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
+from hfposemb.several import several
 from hfposemb.text import display
 
 from .server.reach import on_a_space
@@ -118,6 +119,7 @@ def _panel(
 
     if Context.root_block is None:
         raise HfposembError("panel() needs an open gr.Blocks; use: with gr.Blocks() as host: panel()")
+    sources, tabs = several(sources), several(tabs)
     if not tabs or set(tabs) - set(TABS):
         raise InputError(f"tabs must be some of {', '.join(TABS)}; got {', '.join(map(str, tabs)) or 'none'}")
 
@@ -264,7 +266,7 @@ def _read(embeddings: Embeddings) -> list[str]:
 def build(*, public: bool | None = None, sources: Sequence[str] = ()) -> gr.Blocks:
     """Return a page that contains only the app; ``public`` as in ``launch``, and then the footer lists the limits."""
     require("gradio", extra="app", purpose="the app")
-    return _page(public=on_a_space() if public is None else public, sources=sources)[0]
+    return _page(public=on_a_space() if public is None else public, sources=several(sources))[0]
 
 
 def _page(
@@ -353,6 +355,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     import_gradio()
     from .session.first_models import LOCAL_SECONDS, SPACE_SECONDS, FirstModels  # imports Gradio
 
+    sources = several(sources)
     options["auth"] = _login(auth, mcp=mcp is True)
     mcp = _serves_tools(mcp, login=bool(options["auth"]))
     at = reach(host, share, public)

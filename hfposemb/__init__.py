@@ -31,7 +31,7 @@ _HOME = {
     "logits_by_distance": "composition.attention_logits",
     "mean_cosine_by_distance": "figures.named_figures",
     "mixture": "composition.word_mixture",
-    "model_card": "reports.model_card",
+    "model_card": "reports.card_facts",
     "moved_neighbours": "composition.amplitude_sweep",
     "neighbours": "analysis.similarity.nearest_rows",
     "norms": "analysis.rows",
@@ -67,22 +67,34 @@ _HOME = {
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
     "word_plane": "analysis.tokens.word_sets",
+    "write_table": "reports.export",
 }
 """Module of each public name. Names are imported on first use, so that ``import hfposemb`` is fast.
 
 Type checkers and editors read ``__init__.pyi`` instead, which imports all of them.
 """
 
+_ALIASES = {"neighbors": "neighbours", "from_pretrained": "extract", "load": "extract"}
+"""What most libraries call a public name."""
+
 __version__ = "0.1.0"
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'hfposemb' has no attribute {name!r}; its attributes are {', '.join(__all__)}")
+    import sys
     from importlib import import_module
+    from types import FunctionType
 
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    from .guesses import answering, unknown_attribute
+
+    ours = _ALIASES.get(name, name)
+    if ours not in _HOME:
+        this = sys.modules[__name__]
+        raise unknown_attribute(this, name, __all__, what="module 'hfposemb'", table="model.token", source="model")
+    value = getattr(import_module(f".{_HOME[ours]}", __name__), ours)
+    if isinstance(value, FunctionType):
+        value = answering(value, __name__)
     globals()[name] = value
     return value
 

@@ -52,7 +52,8 @@ from .figures.named_figures import mean_cosine_by_distance as mean_cosine_by_dis
 from .figures.named_figures import positive_norms as positive_norms
 from .figures.named_figures import view as view
 from .models.extraction import extract as extract
-from .reports.model_card import model_card as model_card
+from .reports.card_facts import model_card as model_card
+from .reports.export import write_table as write_table
 from .surveys.source_figures import survey as survey
 from .surveys.source_lists import evenly_spaced as evenly_spaced
 from .surveys.source_lists import revisions as revisions
@@ -64,3 +65,7 @@ from .tables.table import EmbeddingTable as EmbeddingTable
 from .widget.showing import show as show
 
 __version__: str
+
+neighbors = neighbours
+from_pretrained = extract
+load = extract

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..guesses import unknown_choice
 from ..lazy_attributes import lazy_attribute
 from ..progress import Report
 from ..tables.table import EmbeddingTable, Vectors
@@ -105,7 +105,7 @@ def frame_of(table: EmbeddingTable, metric: Metric, *, centred: bool = False) ->
         InputError: If the metric is unknown.
     """
     if metric not in ("cosine", "dot", "euclidean"):
-        raise InputError(f'metric must be "cosine", "dot" or "euclidean"; got {metric!r}')
+        raise unknown_choice("metric", metric, ("cosine", "dot", "euclidean"))
     moved = centred and metric != "euclidean"
     kept = _frames.setdefault(table, {})
     if moved not in kept:

@@ -22,12 +22,11 @@ FOREIGN_FORMATS = {
     ".h5": _TRANSFORMERS_4.format("tf"),
     ".msgpack": _TRANSFORMERS_4.format("flax"),
     ".pb": _ARRAYS.format("tensorflow"),
-    **dict.fromkeys((".npz", ".npy"), _ARRAYS.format("numpy.load")),
 }
 """What to do with files that are not read, by their suffix."""
 
 
-SUFFIXES: tuple[str, ...] = (".gguf", ".onnx")
+SUFFIXES: tuple[str, ...] = (".gguf", ".onnx", ".npy", ".npz")
 """Suffixes of formats other than safetensors that are read by ranges of bytes; see ``formats``."""
 
 _SPLIT = r"-(\d{5})-of-\d{5}\.gguf$"

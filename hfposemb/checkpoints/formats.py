@@ -77,7 +77,17 @@ def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
     return open_onnx(file, limits)
 
 
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {".gguf": _open_gguf, ".onnx": _open_onnx}
+def _open_numpy(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    from .numpy_files import open_numpy
+
+    return open_numpy(file, limits)
+
+
+OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {
+    ".gguf": _open_gguf,
+    ".onnx": _open_onnx,
+    **dict.fromkeys((".npy", ".npz"), _open_numpy),
+}
 """Opens a checkpoint, by the suffix of its file, one of ``file_choice.SUFFIXES``; imports its reader."""
 
 

@@ -291,7 +291,7 @@ def run_neighbours(given: argparse.Namespace) -> None:
 
 def run_card(given: argparse.Namespace) -> None:
     """Print six facts about a source, or write them as a section of a model card or as a picture."""
-    from ..reports.model_card import model_card
+    from ..reports.card_facts import model_card
 
     found = model_card(opened_source(given), word=given.word)
     if given.out is not None:

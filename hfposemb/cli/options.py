@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import InputError, MissingTableError
+from ..guesses import did_you_mean
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
@@ -69,7 +70,10 @@ def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
         return computed.table
     reason = embeddings.absent.get(role, "not found")
     tables = ", ".join((*embeddings.tables, *embeddings.heads, *embeddings.lookups)) or "none"
-    raise MissingTableError(f"{embeddings.name} has no {role} table: {reason}; its tables: {tables}")
+    raise MissingTableError(
+        f"{embeddings.name} has no {role} table: {reason}; its tables: {tables}"
+        + did_you_mean(role, [*embeddings.tables, *embeddings.heads, *embeddings.lookups])
+    )
 
 
 def _beside(embeddings: Embeddings, role: str) -> EmbeddingTable | None:

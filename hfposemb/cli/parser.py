@@ -16,6 +16,7 @@ from ..samples import NAMES as SAMPLES
 from ..surveys.published_findings import STUDIES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
+from .answering import AnsweringParser
 from .inspecting import (
     run_cache,
     run_card,
@@ -39,7 +40,7 @@ from .serving import run_app, run_space
 from .skill import run_skill
 
 if TYPE_CHECKING:
-    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands: TypeAlias = argparse._SubParsersAction[AnsweringParser]
 
 
 LISTED = ("app", "info", "neighbours", "compare", "check", "rope", "extract", "export")
@@ -62,7 +63,7 @@ def _program() -> str:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = AnsweringParser(
         prog=_program(), description="See and measure what a pretrained model knows about words and positions."
     )
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
@@ -164,7 +165,7 @@ def _table_commands(commands: Commands) -> None:
 
     command = _command(commands, "project", run_project, "project a table to two or three dimensions")
     _add_table(command)
-    command.add_argument("--method", choices=("pca", "umap"), default="pca", help="(default: pca)")
+    command.add_argument("--method", type=str.lower, choices=("pca", "umap"), default="pca", help="(default: pca)")
     command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions (default: 2)")
     command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
     command.add_argument("--out", type=Path, metavar="FILE", help=f"{_TABLES} instead of CSV on the terminal")
@@ -312,7 +313,7 @@ def _export_command(commands: Commands) -> None:
     _add_access(command)
     _add_role(command)
     command.add_argument(
-        "--projection", choices=("pca", "umap"), help="write a projection of the table instead of its vectors"
+        "--projection", type=str.lower, choices=("pca", "umap"), help="write a projection instead of the vectors"
     )
     command.add_argument(
         "--dims", type=int, choices=(2, 3), default=2, help="dimensions of the projection (default: 2)"
@@ -563,7 +564,8 @@ def _add_part(command: argparse.ArgumentParser) -> None:
 
 
 def _add_metric(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--metric", choices=("cosine", "dot", "euclidean"), default="cosine", help="(default: cosine)")
+    metrics = ("cosine", "dot", "euclidean")
+    command.add_argument("--metric", type=str.lower, choices=metrics, default="cosine", help="(default: cosine)")
     command.add_argument(
         "--centred",
         action="store_true",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.projection.compiled_umap import require_umap
+from ..analysis.projection.methods import method_named
 from ..analysis.projection.projecting import MOST_COMPONENTS, pca
 from ..analysis.row_values import read_rows
 from ..errors import InputError
@@ -114,8 +115,7 @@ def align_maps(
         InputError: If there are fewer than 20 shared rows, or ``role``, ``method`` or ``dims`` is not supported.
         MissingExtraError: If the method is ``"umap"`` and umap-learn is not installed.
     """
-    if method not in ("pca", "umap"):
-        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
+    method = method_named(method)
     tables = tables_of(left, right, role)
     if method == "umap" and dims not in (2, 3):
         raise InputError(f"UMAP needs dims 2 or 3; got {dims}")

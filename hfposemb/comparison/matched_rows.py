@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..analysis.rows import directed
 from ..errors import InputError
+from ..guesses import unknown_choice
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import table_in
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -23,7 +24,7 @@ def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[Embedding
         MissingTableError: If a source has no such table.
     """
     if role not in ("position", "token"):
-        raise InputError(f'role must be "position" or "token"; got {role!r}')
+        raise unknown_choice("role", role, ("position", "token"))
     if role == "position":
         return table_in(left.position), table_in(right.position)
     return left.token, right.token

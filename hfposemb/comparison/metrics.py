@@ -44,6 +44,7 @@ from ..composition.neighbour_retention import (
 )
 from ..errors import HfposembError, InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
+from ..several import several
 from ..tables.closed_forms import sinusoidal
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute, table_in
@@ -467,6 +468,7 @@ def measures_of(extras: Collection[Extra] = ()) -> tuple[Measure, ...]:
         InputError: If an extra is unknown.
         MissingExtraError: If "probes" is requested and scikit-learn is not installed.
     """
+    extras = several(extras)
     if unknown := sorted(set(extras) - set(EXTRAS)):
         raise InputError(f"extras must be among {', '.join(EXTRAS)}; got {', '.join(unknown)}")
     if "probes" in extras:
@@ -480,6 +482,7 @@ def measures_named(patterns: Collection[str]) -> tuple[Measure, ...]:
     Raises:
         InputError: If a pattern matches none.
     """
+    patterns = several(patterns)
     if not patterns:
         return measures_of()
     if unknown := [one for one in patterns if not any(_is_named(measure, one) for measure in MEASURES)]:

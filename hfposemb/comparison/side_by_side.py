@@ -18,6 +18,7 @@ from ..analysis.similarity.nearest_rows import neighbours
 from ..cache import Cache
 from ..errors import HfposembError, InputError, MissingExtraError
 from ..progress import shown
+from ..several import several
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.null_comparison import holm
@@ -244,6 +245,7 @@ def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | N
             known = "; ".join(f"{source.name} has {', '.join(source.positions) or 'none'}" for source in sources)
             raise InputError(f"no source has a part {part!r}; {known}")
         return [source.part(part) if part in source.positions else source for source in sources]
+    part = several(part)
     if len(part) != len(sources):
         raise InputError(f"part must have one entry per source; got {len(part)} for {len(sources)} sources")
     return [source if name is None else source.part(name) for source, name in zip(sources, part, strict=True)]
@@ -291,15 +293,13 @@ def compare(  # noqa: PLR0913 - keywords with defaults
     """
     if not sources:
         raise InputError('compare() needs at least one source, such as "gpt2" and sinusoidal(1024, 768)')
-    if isinstance(words, str):
-        raise InputError(f"words must be a sequence of strings; got the string {words!r}; write words=[{words!r}]")
     if k < 1 or draws < 0:
         raise InputError(f"k must be at least 1 and draws at least 0; got k={k} and draws={draws}")
-    chosen = of_parts([_open(source) for source in sources], part)
+    chosen = of_parts([_open(one) for source in sources for one in several(source)], part)
     measured = [_without_outliers(source) for source in chosen] if leave_out else chosen
     with shown("comparing", run.progress) as told:
         run = replace(run, progress=told)
-        return _compared(measured, words, k=k, pairs=pairs, draws=draws, fold_case=fold_case, run=run)
+        return _compared(measured, several(words), k=k, pairs=pairs, draws=draws, fold_case=fold_case, run=run)
 
 
 def _compared(

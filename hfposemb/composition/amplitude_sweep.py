@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Floats, Rows
 from ..analysis.similarity.nearest_rows import Neighbours, neighbours
 from ..errors import InputError
+from ..several import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single
 from .position_decoder import PositionDecoder
@@ -193,8 +194,9 @@ def retention_at(
         InputError: If a row or position has no vector, an amplitude is negative or not finite, or there are too few
             tokens.
     """
+    rows, places = np.asarray(several(rows), np.int64), np.asarray(several(places), np.int64)
     whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
-    found = _kept(words, (np.asarray(rows), np.asarray(places)), (whose, which), _amplitudes(amplitudes), k)
+    found = _kept(words, (rows, places), (whose, which), _amplitudes(amplitudes), k)
     return found.reshape(len(found), len(rows), len(places))
 
 
@@ -281,9 +283,9 @@ def moved_neighbours(
 
 
 def _amplitudes(amplitudes: Sequence[float]) -> Floats:
-    at = np.asarray(amplitudes, np.float64)
+    at = np.asarray(several(amplitudes), np.float64)
     if at.ndim != 1 or not len(at) or not np.isfinite(at).all() or (at < 0).any():
-        raise InputError(f"amplitudes must be finite numbers of at least 0, at least one; got {list(amplitudes)[:5]}")
+        raise InputError(f"amplitudes must be finite numbers of at least 0, at least one; got {at.tolist()[:5]}")
     return at
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
+from ..several import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES
@@ -74,7 +75,7 @@ def anchor_similarity(
     Raises:
         InputError: If a row has no vector, or there is no anchor.
     """
-    at, anchors = np.asarray(amplitudes, np.float64), np.asarray(anchors, np.int64)
+    at, anchors = np.asarray(several(amplitudes), np.float64), np.asarray(several(anchors), np.int64)
     if not len(anchors):
         raise InputError("anchors is empty; give at least one anchor word")
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Floats, Rows, read_rows
 from ..analysis.rows import directed
 from ..errors import InputError
+from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable, all_rows, walk
@@ -153,7 +154,7 @@ def mixture(
     """
     if k < 1 or draws < 1:
         raise InputError(f"k and draws must be at least 1; got {k} and {draws}")
-    places = np.atleast_1d(np.asarray(positions, np.int64)) if np.size(positions) else np.empty(0, np.int64)
+    places = np.asarray(several(positions), np.int64)
     if isinstance(value, Embeddings):
         value = add_positions(value) if len(places) else value.token
     if len(places) and isinstance(value, EmbeddingTable):

@@ -13,6 +13,8 @@ from ..analysis.rows import norms
 from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import InputError
 from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
+from ..guesses import did_you_mean
+from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
 from ..tables.rotary import Rotary
@@ -48,16 +50,18 @@ def view(name: str, *sources: Embeddings) -> go.Figure:
         >>> [trace.name for trace in figure.data if trace.mode == "lines"]
         ['sinusoidal:64x16', 'sample:bert']
     """
-    if not sources:
+    opened = [one for part in sources for one in several(part)]
+    if not opened:
         raise InputError(f"the view {name!r} needs a source")
     require_plotly()
     if name in SIDE_BY_SIDE:
-        return SIDE_BY_SIDE[name](sources)
+        return SIDE_BY_SIDE[name](opened)
     if name not in VIEWS:
-        raise InputError(f"unknown view {name!r}; the views are {', '.join([*VIEWS, *SIDE_BY_SIDE])}")
-    if len(sources) > 1:
-        raise InputError(f"the view {name!r} shows one source; {', '.join(SIDE_BY_SIDE)} show several")
-    return VIEWS[name](sources[0])
+        known = [*VIEWS, *SIDE_BY_SIDE]
+        raise InputError(f"unknown view {name!r}; the views are {', '.join(known)}{did_you_mean(name, known)}")
+    if len(opened) > 1:
+        raise InputError(f"the view {name!r} shows one source; {listed([*SIDE_BY_SIDE])} show several")
+    return VIEWS[name](opened[0])
 
 
 def is_mechanism(encoding: PositionEncoding) -> bool:

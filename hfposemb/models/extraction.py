@@ -40,7 +40,7 @@ from .architectures.type_defaults import type_of_class
 from .chosen_tables import parts, planes, tokens
 from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
-from .native_configs import NATIVE, with_exported_labels, with_native_config
+from .native_configs import NATIVE, with_exported_tables, with_native_config
 from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
@@ -266,7 +266,7 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
 
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
-    opened = with_exported_labels(with_native_config(opened))
+    opened = with_exported_tables(with_native_config(opened))
     if opened.config.get("model_type") is None and (inferred := type_of_class(opened.config)):
         opened = replace(opened, config={**opened.config, "model_type": inferred})
         opened.notes.append(

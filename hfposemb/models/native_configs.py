@@ -19,6 +19,11 @@ Fields = dict[str, Any]
 EXPORTED = "vectors"
 """Tensor of a table that this package exported."""
 
+ARRAYS = (".npy", ".npz")
+
+ROLES = ("token", "position", "token_type", "head")
+"""Names under which tables are recognised that were saved by themselves, as by ``numpy.savez(token=…, position=…)``."""
+
 NATIVE = ("open_clip", "timm")
 """Names that stand for the model type of libraries without model types."""
 
@@ -38,16 +43,21 @@ def with_native_config(opened: Opened) -> Opened:
     return opened
 
 
-def with_exported_labels(opened: Opened) -> Opened:
-    """Return a table that this package exported as safetensors with its labels; any other source as it is."""
-    if opened.tensors.names() != (EXPORTED,) or "labels" not in (said := opened.tensors.metadata()):
+def with_exported_tables(opened: Opened) -> Opened:
+    """Return tables that were saved by themselves: under the name of a role, or one alone, with its labels if any.
+
+    Any source with a configuration, and one whose only table has another name, is returned as it is.
+    """
+    names = opened.tensors.names()
+    if opened.config.get("model_type"):
         return opened
-    return replace(
-        opened,
-        named={"token": EXPORTED, **opened.named},
-        labels=partial(_exported, said["labels"]),
-        without_tokens=not_missing,
-    )
+    if roles := {role: role for role in ROLES if role in names}:
+        return replace(opened, named={**roles, **opened.named}, without_tokens=not_missing)
+    if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
+        return opened
+    said = opened.tensors.metadata().get("labels")
+    labels = opened.labels if said is None else partial(_exported, said)
+    return replace(opened, named={"token": names[0], **opened.named}, labels=labels, without_tokens=not_missing)
 
 
 def _exported(text: str, rows: int) -> Labels | None:

@@ -19,6 +19,7 @@ from ..analysis.row_values import usable
 from ..analysis.similarity.nearest_rows import all_neighbours
 from ..errors import HfposembError, InputError, MissingExtraError
 from ..files import complete_file
+from ..guesses import did_you_mean
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, table_of, walk
 from ..text import display
 
@@ -39,11 +40,12 @@ _OURS = "# Written by hfposemb for the TensorBoard Embedding Projector: every pa
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
-def write_table(table: EmbeddingTable, path: Path) -> None:
-    """Write a table in the format given by the file's ending: see ``WRITERS``.
+def write_table(table: EmbeddingTable, path: str | Path) -> None:
+    """Write a table in the format given by the file's ending, so that ``hpe.extract`` opens it again where it is said.
 
-    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; it can be read as a source.
-    - ``.npy``, ``.npz``: the vectors; in the latter also ``labels`` and ``provenance``, as JSON.
+    - ``.safetensors``: one tensor, ``vectors``, with labels and provenance in the metadata; ``hpe.extract`` opens it.
+    - ``.npy``, ``.npz``: the vectors; in the latter also ``labels`` and ``provenance``, as JSON; ``hpe.extract`` opens
+      both.
     - ``.parquet``: columns ``row``, ``text``, ``class`` and ``vector``, provenance in the metadata.
     - ``.csv``: a column ``label`` and one for each dimension.
     - ``.tsv``: the vectors only, plus ``NAME.metadata.tsv`` with ``label``, ``row`` and ``class``, and a
@@ -59,7 +61,16 @@ def write_table(table: EmbeddingTable, path: Path) -> None:
         InputError: If the path has another ending, or the format cannot hold the table.
         MissingExtraError: If the format needs a package that is not installed.
         HfposembError: If the file cannot be written.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hpe.write_table(hpe.extract("sample:bert").token, f"{folder}/bert.npz")
+        ...     print(hpe.extract(f"{folder}/bert.npz").token.row("king"))
+        198
     """
+    path = Path(path)
     _write(table, path, tuple(map(str, range(table.shape[1]))))
 
 
@@ -126,7 +137,8 @@ def check_ending(path: Path, endings: Collection[str]) -> None:
         >>> check_ending(Path("table.npy"), ENDINGS)
     """
     if path.suffix not in endings:
-        raise InputError(f"{path.name} must end in {', '.join(endings)}; the suffix sets the format")
+        near = did_you_mean(path.suffix, endings)
+        raise InputError(f"{path.name} must end in {', '.join(endings)}; the suffix sets the format{near}")
 
 
 def safe_cell(text: str) -> str:

@@ -24,6 +24,7 @@ from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from ..models.extraction import extract
 from ..progress import limited, watching
+from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, LocalSource, SampleSource
@@ -196,8 +197,7 @@ def plan(
         InputError: If the plan cannot be carried out.
         SourceError: If a name is not a source.
     """
-    if isinstance(sources, (str, Path)) or isinstance(metrics, str):
-        raise InputError('sources and metrics must be lists; write ["sample:bert"] for one source')
+    sources = several(sources)
     if draws < 0:
         raise InputError(f"draws must be at least 0; got {draws}")
     for source in sources:

@@ -13,6 +13,7 @@ from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.hub.http_errors import http_errors
 from ..errors import HubError, InputError, OfflineError, SourceError
 from ..models.extraction import sample_steps
+from ..several import several
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource
 
@@ -172,6 +173,7 @@ def evenly_spaced(sources: Sequence[str], most: int) -> list[str]:
     Raises:
         InputError: If sources must be dropped and ``most`` < 2.
     """
+    sources = several(sources)
     if len(sources) <= most:
         return list(sources)
     if most < 2:

@@ -21,7 +21,9 @@ from ..comparison.results import Figure, short
 from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
+from ..guesses import unknown_choice
 from ..models.extraction import extract
+from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
 from .source_figures import working
@@ -194,9 +196,13 @@ def trajectory(
         (2, 256, 2)
     """
     measures = _measures(role, metrics)
-    named = _ordered(sources)
+    named = _ordered(several(sources))
     if len(named) < 2:
-        raise InputError(f"a trajectory needs at least 2 checkpoints; got {', '.join(sources) or 'none'}")
+        given = named[0][0] if named else ""
+        raise InputError(
+            f"a trajectory needs at least 2 checkpoints; got {given or 'none'}; "
+            f"list those of a run: hpe.revisions({given or 'owner/name'!r}, 'step*')"
+        )
     steps = dict(named)
     rows, labels = _followed(read(named[-1][0]), role)
     tasks = [
@@ -232,7 +238,7 @@ def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
 def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
     """Return the requested measures of a table. Raises ``InputError`` if all are of another table."""
     if role not in ("position", "token"):
-        raise InputError(f'role must be "position" or "token"; got {role!r:.40}')
+        raise unknown_choice("role", role, ("position", "token"))
     found = () if metrics is None else measures_named(metrics)
     own = [one for one in found if one.section == role]
     if metrics and not own:

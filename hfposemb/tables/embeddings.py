@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
+from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
+from ..several import several
 from ..text import one_line, written
 from .encodings import PositionEncoding
 from .html_repr import card
@@ -39,6 +41,20 @@ class LazyMapping(Mapping[str, Any]):
     makers: Mapping[str, Callable[[], Any]] = field(repr=False)
     made: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        """Show the values that are made, and the keys of the others."""
+        return f"{{{', '.join(f'{key!r}: {self.made.get(key, _LATER)!r}' for key in self)}}}"
+
+    if not TYPE_CHECKING:  # type checkers know the attributes
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ``AttributeError``: the values have the attributes."""
+            if name.startswith("_"):
+                raise AttributeError(name, name=name, obj=self)
+            said = f"this maps {', '.join(self) or 'nothing'} to values and has no attribute {name!r}"
+            said += "".join(f"; write [{key!r}].{name}" for key in list(self)[:1])
+            raise AttributeError(said, name=name, obj=self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle all values, made now if necessary; where a maker fails, pickle the maker instead."""
         makers: dict[str, Callable[[], Any]] = {}
@@ -50,6 +66,8 @@ class LazyMapping(Mapping[str, Any]):
         return LazyMapping, (makers,)
 
     def __getitem__(self, key: str) -> Any:
+        if key not in self.makers:
+            raise KeyError(f"there is no {key!r:.40}, only {', '.join(self) or 'nothing'}")
         if key not in self.made:
             self.made[key] = self.makers[key]()
         return self.made[key]
@@ -61,12 +79,22 @@ class LazyMapping(Mapping[str, Any]):
         return len(self.makers)
 
 
+class _Later:
+    """What is shown for a value that is not made yet."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+_LATER = _Later()
+
+
 def _itself(value: Any) -> Any:
     return value
 
 
 @dataclass(frozen=True, eq=False)
-class Embeddings:
+class Embeddings(Answering):
     """Tables and position encodings of one source.
 
     ``extract`` and ``from_arrays`` make them.
@@ -112,6 +140,34 @@ class Embeddings:
     marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
     lookups: Mapping[str, LookupTable] = field(default_factory=dict, repr=False)
     tokenize: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
+
+    _is_one: ClassVar[bool] = True  # for ``several``
+    _called: ClassVar[dict[str, str]] = {"table": "model.token", "source": "model"}
+
+    def __post_init__(self) -> None:
+        """Let ``positions`` say what it is, to those who mean ``position``."""
+        if not isinstance(self.positions, LazyMapping):
+            makers = {part: partial(_itself, one) for part, one in self.positions.items()}
+            object.__setattr__(self, "positions", LazyMapping(makers, dict(self.positions)))
+
+    def __getitem__(self, role: str) -> EmbeddingTable:
+        """Return the table of a role. Raises ``InputError`` for rows, which only its tables have."""
+        if isinstance(role, str) and role in (*self.tables, *self.absent):
+            return self._table(role)
+        known = ", ".join(self.tables)
+        raise InputError(f"{self.name} has the tables {known}; write model.token[{role!r:.40}] for a row")
+
+    def __iter__(self) -> NoReturn:
+        """Raise ``TypeError``, which says what has rows."""
+        raise TypeError(f"{self.name} has the tables {', '.join(self.tables)}; write model.token for one with rows")
+
+    def __contains__(self, key: object) -> bool:
+        """Raise ``TypeError``, as ``__iter__`` does."""
+        return self.__iter__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Vectors:
+        """Raise ``TypeError``; NumPy would otherwise make an array of one object."""
+        return self.__iter__()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields but no cached result; see ``EmbeddingTable`` for how tables are pickled."""
@@ -339,8 +395,8 @@ def stack(source: Embeddings) -> str:
 
 
 def from_arrays(
-    *,
     token: Numbers | None = None,
+    *,
     position: Numbers | None = None,
     head: Numbers | None = None,
     labels: Sequence[str] | None = None,
@@ -394,9 +450,9 @@ def from_arrays(
 
 
 def _given_labels(labels: Sequence[str]) -> Labels:
-    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+    names = () if isinstance(labels, Mapping) else tuple(several(labels))
+    if isinstance(labels, Mapping):
         raise InputError(f"labels must be one text for each row of token, as a list; got {type(labels).__name__}")
-    names = tuple(labels)
     if others := [one for one in names if not isinstance(one, str)]:
         raise InputError(f"labels must be texts; one of them is {written(others[0])}")
     return Labels(names, names, np.zeros(len(names), np.uint8))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, MissingTableError
+from ..guesses import Answering
 from .table import EmbeddingTable, Vectors
 
 Kind: TypeAlias = Literal[
@@ -27,10 +28,12 @@ class Distances(Protocol):
         ...
 
 
-class WithRows:
+class WithRows(Answering):
     """Mixin that exposes ``table`` as an array to NumPy, torch, pandas and scikit-learn."""
 
     has_table: ClassVar[bool] = True
+    _is_one: ClassVar[bool] = True  # for ``several``
+    _called: ClassVar[dict[str, str]] = {"table": "model.position.table", "source": "model"}
 
     if TYPE_CHECKING:
 
@@ -64,7 +67,7 @@ class WithRows:
         return self.table.__dlpack_device__()
 
 
-class WithoutRows:
+class WithoutRows(Answering):
     """Mixin of encodings without a table; accessing it raises an error that names an alternative."""
 
     has_table: ClassVar[bool] = False

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
+from ..several import several
 from .html_repr import card
 from .scattered_rows import read_scattered
 
@@ -62,7 +64,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, eq=False)
-class Labels(Sequence[str]):
+class Labels(Answering, Sequence[str]):
     """Readable names of the rows of a vocabulary; a sequence of ``texts``.
 
     Attributes:
@@ -156,7 +158,7 @@ class _Held:
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingTable:
+class EmbeddingTable(Answering):
     """Table of vectors that is read on first use.
 
     NumPy, torch, pandas, scikit-learn and matplotlib accept a table as an array [rows, width], and ``table["king"]`` or
@@ -180,6 +182,8 @@ class EmbeddingTable:
     ((4000, 128), (128,))
     """
 
+    _is_one: ClassVar[bool] = True  # for ``several``
+    _called: ClassVar[dict[str, str]] = {"table": "table", "source": "model"}
     name: str
     shape: tuple[int, int]
     dtype: np.dtype[np.floating[Any]]
@@ -239,7 +243,8 @@ class EmbeddingTable:
         if not isinstance(start, (int, np.integer)) or stop is None:
             if stop is not None or isinstance(start, (int, np.integer)):
                 raise InputError("rows takes a first row and an end, rows(3, 7), or a list of rows, rows([3, 'king'])")
-            return self[start]
+            wanted = start if isinstance(start, slice) else several(start)
+            return self[list(wanted) if isinstance(wanted, tuple) else wanted]
         if not 0 <= start <= stop <= self.shape[0]:
             raise InputError(f"rows {start}:{stop} are out of range for {self.name}, which has {self.shape[0]:,} rows")
         return self.reader(start, stop) if self._held.rows is None else self._held(start, stop)
@@ -250,7 +255,7 @@ class EmbeddingTable:
         Args:
             rows: Row numbers [m], counted from 0.
         """
-        rows = np.asarray(rows)
+        rows = np.asarray(several(rows))
         if self._held.rows is not None:
             found: Vectors = self._held.rows[rows]
             return found
@@ -270,7 +275,7 @@ class EmbeddingTable:
         >>> list(hpe.extract("sample:gpt2").token.pick(["king", "queen"]).labels)
         [' king', ' queen']
         """
-        places = np.array([self._place(one) for one in rows], np.int64)
+        places = np.array([self._place(one) for one in several(rows)], np.int64)
         named = None if self.named is None else partial(_picked_labels, self, places)
         return replace(self, shape=(len(places), self.shape[1]), reader=_Picked(self, places), named=named)
 
@@ -343,8 +348,15 @@ class EmbeddingTable:
         """Return the DLPack device, the CPU."""
         return (1, 0)
 
-    def to_torch(self) -> torch.Tensor:
+    def to_numpy(self) -> Vectors:
+        """Return all rows [rows, width], as ``vectors`` does; a copy of them may be changed."""
+        return self.vectors
+
+    def to_torch(self, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return a copy of all rows as a CPU tensor [rows, width]. Raises ``MissingExtraError`` without torch.
+
+        Args:
+            dtype: Data type, such as ``torch.float16``; by default that of ``vectors``.
 
         >>> import torch
         >>> import hfposemb as hpe
@@ -357,7 +369,7 @@ class EmbeddingTable:
             from ..errors import MissingExtraError
 
             raise MissingExtraError("torch", extra="torch", purpose="to_torch()") from error
-        return torch.from_numpy(np.array(self.vectors))
+        return torch.from_numpy(np.array(self.vectors)).to(dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how to read the table, without rows that were read, unless they exist only in memory."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..errors import MissingExtraError
+from ..guesses import Answering
 from .html_repr import card, grid
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ SHOWN = 10
 """Rows of a table that a notebook shows."""
 
 
-class Facts:
+class Facts(Answering):
     """Result that a notebook shows by its fields; nothing is computed for it."""
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, ((name, _described(value)) for name, value in _stored(self)))
 
 
-class Tabular:
+class Tabular(Answering):
     """Result whose numbers form a table; ``columns`` of each class documents what it has."""
 
     def columns(self) -> Columns:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from ..analysis.projection.methods import method_named
 from ..errors import InputError, MissingExtraError
 from ..progress import Report, shown
+from ..several import several
 from .panels import DEEP, WORDS, Options, position_rows, token_maps, token_matrices
 from .selection import Role
 from .shown_sources import Shown, selectable, shown_sources
@@ -56,16 +58,13 @@ def show(
         from .notebook_view import NotebookView
     except ImportError as error:
         raise MissingExtraError("anywidget", extra="widget", purpose="show()") from error
-    if method not in ("pca", "umap"):
-        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
+    method = method_named(method)
     if dims not in (None, 2, 3):
         raise InputError(f"dims must be 2 or 3; got {dims!r}")
-    if isinstance(words, str):
-        raise InputError(f"words must be a sequence of strings; got the string {words!r}; write words=[{words!r}]")
-    role, opened, left_out = shown_sources(sources, role)
+    role, opened, left_out = shown_sources([one for part in sources for one in several(part)], role)
     chosen = selectable(role, opened)
     deep = 3 if role == "position" and len(opened) <= DEEP else 2
-    options = Options(method, dims or deep, tuple(words))
+    options = Options(method, dims or deep, tuple(several(words)))
     with shown(f"drawing {role}s", progress) as report:
         if role == "position":
             maps, matrices, figures = position_rows(opened, options, report, left_out)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from ..errors import HfposembError, InputError
 from ..figures.named_figures import is_mechanism, kernel_length
+from ..guesses import unknown_choice
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
@@ -67,8 +68,6 @@ def shown_sources(given: Sequence[Shown], role: Role | None) -> tuple[Role, list
     """
     if not given:
         raise InputError("show() needs a source, such as show('sample:gpt2', 'sample:bert')")
-    if isinstance(given[0], (list, tuple)):
-        raise InputError("show() takes sources as separate arguments; write show(*sources)")
     for one in given:
         if not isinstance(one, (Embeddings, EmbeddingTable, PositionEncoding, str, Path)):
             raise InputError(
@@ -76,7 +75,7 @@ def shown_sources(given: Sequence[Shown], role: Role | None) -> tuple[Role, list
                 f"hpe.from_arrays(token=vectors); got {type(one).__name__}"
             )
     if role not in (None, "position", "token"):
-        raise InputError(f'role must be "position" or "token"; got {role!r}')
+        raise unknown_choice("role", role, ("position", "token"))
     opened = [extract(one) if isinstance(one, (str, Path)) else one for one in given]
     wanted: Role = role or ("position" if any(map(_has_positions, opened)) else "token")
     found: list[ShownSource] = []

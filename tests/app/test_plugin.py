@@ -71,6 +71,19 @@ def test_a_panel_of_some_tabs_has_only_their_rows() -> None:
         panel(tabs=["positions"]).follow(words=gr.Textbox())
 
 
+@pytest.mark.parametrize("several", [list, iter], ids=["list", "iterator"])
+def test_one_source_and_one_tab_are_given_as_they_are(several: Any) -> None:
+    drawn = []
+    for sources, tabs in (("sample:bert", "positions"), (several(["sample:bert"]), several(["positions"]))):
+        with gr.Blocks() as host:
+            view = panel(sources=sources, tabs=tabs)
+        drawn.append(([block.id for block in host.blocks.values() if isinstance(block, gr.Tab)], [*view.sessions]))
+    assert drawn[0] == drawn[1] == (["positions"], ["positions"])
+    with gr.Blocks():
+        (given,) = panel(sources=hpe.extract("sample:bert"), tabs="positions").given.values()
+    assert given == "sample:bert"
+
+
 SUBSETS = [
     tabs for count in range(1, len(TABS) + 1) for tabs in combinations(TABS, count) if FULL or count in (1, 2, 6)
 ]

@@ -86,8 +86,8 @@ def test_a_revision_is_of_one_source(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_app_takes_no_more_sources_than_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["app", *(f"random:8x{width}" for width in range(1, 6))]) == 1
-    assert capsys.readouterr().err == "hfposemb: 5 sources given; the app shows at most 4 at once\n"
+    assert main(["app", *(f"random:8x{width}" for width in range(1, 10))]) == 1
+    assert capsys.readouterr().err == "hfposemb: 9 sources given; the app shows at most 8 at once\n"
 
 
 def test_info(minilm_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

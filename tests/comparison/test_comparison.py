@@ -197,8 +197,6 @@ def test_several_parts_are_named() -> None:
 def test_wrong_calls_say_what_is_right() -> None:
     with pytest.raises(InputError, match="at least one source"):
         compare()
-    with pytest.raises(InputError, match=r"words=\['king'\]"):
-        compare(_source("bare"), words="king")
 
 
 def test_pairs_stand_beside_chance() -> None:

@@ -19,6 +19,12 @@ GPT2 = {"model_type": "gpt2", "vocab_size": ROWS, "n_embd": 128, "n_positions": 
 Maker = Callable[[Path], Made]
 
 
+def numpy_archive(root: Path) -> Made:
+    """Write an archive of arrays, as ``numpy.savez`` does."""
+    np.savez(root / "table.npz", weights=TABLE)
+    return Made(TABLE, inside="table.npz")
+
+
 def tensors(
     names: Mapping[str, NDArray[Any]],
     *,
@@ -170,6 +176,12 @@ PLAIN = (
         "`./token.pt`",
         LEARNED,
         pickled({"string_to_param": {"*": TABLE}, "string_to_token": {"*": 265}}, file="cat.pt"),
+    ),
+    Format(
+        "NumPy: `.npy`, `.npz`",
+        "`./table.npy`, `owner/name/table.npz`",
+        "floating-point arrays of two axes, as stored; labels of tables that `hpe.write_table` wrote",
+        numpy_archive,
     ),
     Format(
         "timm",

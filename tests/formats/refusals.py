@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from tests.formats.adapters import alone
-from tests.formats.formats import NONE, Format, Made, random_rows, write
+from tests.formats.formats import NONE, Format, Made, write
 from tests.support.checkpoints.layouts import LAYOUTS
 
 Maker = Callable[[Path], Made]
@@ -31,13 +29,6 @@ def torchscript(root: Path) -> Made:
     module = torch.nn.Sequential(torch.nn.Embedding(50, 8))
     torch.jit.script(module).save(str(root / "model.pt"))
     return Made(inside="model.pt")
-
-
-def arrays() -> bytes:
-    """Return an archive of arrays."""
-    made = BytesIO()
-    np.savez(made, wte=random_rows(50, 8))
-    return made.getvalue()
 
 
 def refused(name: str, source: str, make: Maker, line: str) -> Format:
@@ -89,12 +80,6 @@ REFUSED = (
         "a folder",
         files(SAVED_MODEL),
         ONLY.format("'saved_model.pb'", ARRAYS.format("tensorflow")),
-    ),
-    refused(
-        "`.npz`, `.npy`",
-        "`./table.npz`",
-        files({"table.npz": arrays()}, inside="table.npz"),
-        f"SOURCE: is not a .safetensors file; {ARRAYS.format('numpy.load')}",
     ),
 )
 """Rows of the table."""

@@ -32,7 +32,7 @@ def test_every_public_name_is_on_a_page_of_the_api() -> None:
     shown = documented()
     for name in hpe.__all__[1:]:
         value = getattr(hpe, name)
-        home = value.__module__.removeprefix("hfposemb.")
+        home = inspect.unwrap(value).__module__.removeprefix("hfposemb.")
         assert home in shown, name
         assert shown[home] == () or name in shown[home], name
         assert inspect.getdoc(value), name

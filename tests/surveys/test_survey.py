@@ -266,7 +266,6 @@ def bad(tmp_path: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "no name": ({"out": " "}, "the name of the folder for the survey is empty"),
         "nothing": ({"sources": []}, "needs at least one source"),
         "no source": ({"sources": ["a b c"]}, "'a b c' is not a source"),
-        "text": ({"sources": "random:8x4"}, "sources and metrics must be lists"),
         "draws": ({"draws": -1}, "draws must be at least 0"),
     }
 

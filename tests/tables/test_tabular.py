@@ -90,7 +90,7 @@ def test_every_result_of_a_public_function_is_shown_in_notebooks() -> None:
         function = getattr(hpe, name)
         if inspect.isfunction(function):
             words = re.findall(r"\w+", str(inspect.signature(function).return_annotation))
-            kinds = [getattr(sys.modules[function.__module__], word, None) for word in words]
+            kinds = [getattr(sys.modules[inspect.unwrap(function).__module__], word, None) for word in words]
             shown |= {kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)}
     assert len(shown) > 25
     assert {kind.__name__ for kind in shown if not hasattr(kind, "_repr_html_")} == set()

@@ -169,12 +169,10 @@ def test_roles_are_chosen_by_what_there_is() -> None:
     ("given", "options", "said"),
     [
         ((), {}, "needs a source"),
-        (([BERT],), {}, r"write show\(\*sources\)"),
         ((np.eye(4),), {}, r"make a table of an array first: hpe.from_arrays\(token=vectors\); got ndarray"),
         ((BERT,), {"role": "words"}, "role must be"),
         ((BERT,), {"method": "tsne"}, "method must be"),
         ((BERT,), {"dims": 4}, "dims must be 2 or 3"),
-        ((BERT,), {"words": "king"}, r"write words=\['king'\]"),
         (("sinusoidal:64x16",), {"role": "token"}, "no source has tokens to show"),
         ((BERT,) * 5, {"role": "token"}, "up to 4 sources; got 5"),
     ],

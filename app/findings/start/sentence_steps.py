@@ -215,16 +215,15 @@ def _parts(followed: Followed, place: int) -> Iterator[Part]:
     inputs, recipe = followed.inputs, followed.embeddings._recipe
     row, at = int(inputs.ids[place]), int(inputs.positions[place])
     columns = followed.columns
-    rows, width = recipe.token.shape
-    picked = f"Row {row:,} of E, {{0}}: the one-hot vector of {row:,} (one 1 among {rows:,} numbers) times E"
-    picked += f", times {number(recipe.scale, digits=2)}." if recipe.scale != 1 else "."
+    picked = f"E[{row:,}, {{0}}]: one-hot vector of {row:,} × E"
+    picked += f", × {number(recipe.scale, digits=2)}" if recipe.scale != 1 else ""
     if recipe.before is not None:
-        picked = f"Row {row:,} of E, {width:,} numbers, projected to {inputs.sum.shape[1]:,}."
-    yield Part(f"E, row {row:,}", inputs.token[place, columns], [picked.format(f"column {one}") for one in columns])
+        picked = f"E[{row:,}], {recipe.token.shape[1]:,} numbers, projected to {inputs.sum.shape[1]:,}"
+    yield Part(f"E, row {row:,}", inputs.token[place, columns], [picked.format(one) for one in columns])
     added = [inputs.token[place]]
     if inputs.type.any():
         added.append(inputs.type[place])
-        same = "Row 0 of the segment table T, column {0}: the same for every piece of a sentence."
+        same = "T[0, {0}]: the segment, the same for every piece"
         yield Part("+ T, row 0", inputs.type[place, columns], [same.format(one) for one in columns])
     if inputs.position.any():
         added.append(inputs.position[place])
@@ -240,7 +239,7 @@ def _parts(followed: Followed, place: int) -> Iterator[Part]:
 def _of_position(followed: Followed, place: int, column: int) -> str:
     """Say where a number of a position row comes from."""
     if not (layout := followed.layout):
-        return f"Row {place} of P, column {column}: a number of the table, which no formula gives."
+        return f"P[{place}, {column}]: stored, no formula"
     width = followed.inputs.position.shape[1]
     pair, name, value = sinusoid(place, column, width, layout)
     power = f"10000<sup>2·{pair}/{width}</sup>"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, require
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable, table_of
 from ...tables.tabular import Columns, Tabular
@@ -200,7 +201,7 @@ def position_probes(
     """
     table = _first(value)
     found: dict[str, list[float]] = {name: [] for name in PROBES}
-    steps = [(name, seed) for name in PROBES for seed in seeds]
+    steps = [(name, seed) for name in PROBES for seed in several(seeds)]
     for place, (name, seed) in enumerate(steps):
         if progress is not None:
             progress(place / len(steps), f"{name}, seed {seed}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, require
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
@@ -144,7 +145,7 @@ def _inner(value: EmbeddingTable | PositionEncoding, leave_out: int) -> Embeddin
 def _curve(scores: Rows, distances: Sequence[int] | None, how: tuple[int, int], name: str) -> ShiftCurve:
     leave_out, seed = how
     found: dict[int, tuple[Shift, ...]] = {}
-    for distance in shift_distances(len(scores)) if distances is None else distances:
+    for distance in shift_distances(len(scores)) if distances is None else several(distances):
         try:
             found[distance] = tuple(fit_shift_of_scores(scores, distance, split=split, seed=seed) for split in SPLITS)
         except InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...progress import shown
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.html_repr import card
 from ...tables.table import EmbeddingTable, all_rows
@@ -23,6 +24,8 @@ from ..row_values import Progress, usable
 from ..rows import finite_blocks
 from ..similarity.nearest_rows import all_neighbours
 from .compiled_umap import compiled_umap, require_umap
+from .methods import fitted, method_named
+from .points import Points
 from .quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
 
 MOST_COMPONENTS = 50
@@ -124,17 +127,17 @@ class _Lazy(Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Projection(Tabular):
+class Projection(Points, Tabular):
     """A projection of a table's rows to a few dimensions.
 
-    ``quality`` and ``trust`` are measured on first access, which takes longer than PCA itself for a large table; until
-    then the projection keeps the table in memory.
+    NumPy takes it as its ``coordinates``. ``quality`` and ``trust`` are measured on first access, which takes longer
+    than PCA itself for a large table; until then the projection keeps the table in memory.
 
     Attributes:
         coordinates: Points [n, dims] in float32.
         rows: Their table rows [n].
         left_out: Number of rows without a point: rows with NaN or Inf, and zero rows where cosines are used.
-        method: ``"pca"`` or ``"umap"``.
+        method: ``"pca"``, ``"umap"`` or the class of an estimator.
         dims: Number of dimensions.
         seed: Random seed.
         parameters: Parameters of the method.
@@ -178,7 +181,7 @@ class Projection(Tabular):
         Raises:
             InputError: If a place does not exist or occurs twice.
         """
-        count, chosen = len(self.rows), np.asarray(places, np.int64)
+        count, chosen = len(self.rows), np.asarray(several(places), np.int64)
         if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, np.arange(count)).all():
             raise InputError(f"take() needs distinct indices from 0 to {count - 1:,}; got {places!r:.80}")
 
@@ -461,11 +464,12 @@ def _nearest(
     return _with_own(indices, values, metric)
 
 
-def project(
+def project(  # noqa: PLR0913 - keywords with defaults
     value: EmbeddingTable | PositionEncoding,
-    *,
-    method: Literal["pca", "umap"] = "pca",
+    method: str | Any = "pca",
     dims: int = 2,
+    *,
+    rows: Sequence[int | str] | NDArray[np.integer] | None = None,
     seed: int = 0,
     umap: UMAPParameters | None = None,
     progress: Progress | Literal[False] | None = None,
@@ -478,8 +482,9 @@ def project(
 
     Args:
         value: Table or position encoding [n, d].
-        method: ``"pca"`` or ``"umap"``.
-        dims: Number of dimensions: 1 to 50 for PCA, 2 or 3 for UMAP.
+        method: ``"pca"`` or ``"umap"``; or an estimator with ``fit_transform``, such as scikit-learn's ``TSNE()``.
+        dims: Number of dimensions: 1 to 50 for PCA, 2 or 3 for UMAP. An estimator has its own.
+        rows: Rows to project, by number or label; all by default.
         seed: Random seed.
         umap: UMAP parameters; defaults if ``None``.
         progress: Callback for the share done, 0 to 1, and the stage. By default a bar is drawn in terminals and
@@ -498,8 +503,15 @@ def project(
         [0.221, 0.18, 0.152]
     """
     table = table_in(value)
-    if method not in ("pca", "umap"):
-        raise InputError(f'method must be "pca" or "umap"; got {method!r}')
+    if rows is not None:
+        places = np.array([table.row(one) for one in several(rows)], np.int64)
+        options: dict[str, Any] = {"seed": seed, "umap": umap, "progress": progress, "preview": preview}
+        found = project(table.pick(places), method, dims, **options)
+        return Projection(**{**vars(found), "rows": places[found.rows]})
+    if hasattr(method, "fit_transform"):
+        with shown(f"{type(method).__name__} of {table.name}", progress) as told:
+            return _made(table, Layout(*fitted(method, table)), type(method).__name__, seed, {"estimator": str(method)})
+    method = method_named(method)
     if method == "umap" and dims not in (2, 3):
         raise InputError(f"UMAP needs dims 2 or 3; got {dims}")
     if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
@@ -533,12 +545,16 @@ def _projected(
             parameters["init"] = "layout of a sample"
 
     progress(1.0, "done")
+    return _made(table, layout, method, seed, parameters)
+
+
+def _made(table: EmbeddingTable, layout: Layout, method: str, seed: int, parameters: dict[str, object]) -> Projection:
     found = Projection(
         coordinates=np.ascontiguousarray(layout.coordinates, np.float32),
         rows=layout.rows,
         left_out=table.shape[0] - len(layout.rows),
         method=method,
-        dims=dims,
+        dims=layout.coordinates.shape[1],
         seed=seed,
         parameters=parameters,
         explained_variance_ratio=layout.ratio,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Facts, Tabular
@@ -226,7 +227,7 @@ def point_trust(
         InputError: If the layout does not have one finite point for each row, or a row has no value under ``metric``.
     """
     table = table_in(value)
-    rows = np.arange(table.shape[0]) if rows is None else np.asarray(rows, np.int64)
+    rows = np.arange(table.shape[0]) if rows is None else np.asarray(several(rows), np.int64)
     picture, count = np.asarray(coordinates), len(rows)
     if picture.ndim != 2 or len(picture) != count or not np.isfinite(picture).all():
         raise InputError(
@@ -257,7 +258,7 @@ def _chosen(points: int | Sequence[int] | Places | None, count: int, seed: int) 
         if points < 1:
             raise InputError(f"points must be at least 1; got {points}")
         return np.sort(np.random.default_rng(seed).choice(count, int(points), replace=False))
-    found = np.asarray(points, np.int64)
+    found = np.asarray(several(points), np.int64)
     if found.ndim != 1 or not len(found) or found.min() < 0 or found.max() >= count:
         raise InputError(f"points must be indices from 0 to {count - 1:,}, at least one; got {points!r:.80}")
     return found

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.row_lookup import named
 from ...tables.table import EmbeddingTable, Vectors, all_rows, walk
@@ -179,8 +180,8 @@ class NeighbourLists(Tabular, Sequence[Neighbours]):
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
     query: int | str,
-    *,
     k: int = 10,
+    *,
     metric: Metric = "cosine",
     centred: bool = False,
     include_query: bool = False,
@@ -189,8 +190,8 @@ def neighbours(
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
     query: list[str] | list[int] | list[int | str] | list[Vectors] | tuple[str, ...] | tuple[int, ...],
-    *,
     k: int = 10,
+    *,
     metric: Metric = "cosine",
     centred: bool = False,
     include_query: bool = False,
@@ -199,8 +200,8 @@ def neighbours(
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
     query: Vectors | Sequence[float],
-    *,
     k: int = 10,
+    *,
     metric: Metric = "cosine",
     centred: bool = False,
     include_query: bool = False,
@@ -208,8 +209,8 @@ def neighbours(
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
     query: int | str | Vectors | Sequence[float] | Sequence[int | str | Vectors],
-    *,
     k: int = 10,
+    *,
     metric: Metric = "cosine",
     centred: bool = False,
     include_query: bool = False,
@@ -243,8 +244,8 @@ def neighbours(
     table = table_in(value)
     if k < 1:
         raise InputError(f"k must be at least 1; got {k}")
-    several = _is_several(query)
-    queries: Any = query if several else [query]
+    many = _several_queries(query)
+    queries: Any = [query] if many is None else many
     asked = [query_of(table, one, metric, centred=centred) for one in queries]
     if not asked:
         raise InputError("the list of queries is empty; give at least one row number, label or vector")
@@ -270,14 +271,16 @@ def neighbours(
         )
         for search in searches
     )
-    return NeighbourLists(found) if several else found[0]
+    return found[0] if many is None else NeighbourLists(found)
 
 
-def _is_several(query: Any) -> bool:
-    """Return whether a query is a list of queries rather than one; a list of floats is a single vector."""
-    if not isinstance(query, (list, tuple, range)):
-        return False
-    return not any(isinstance(one, (float, np.floating)) for one in query)
+def _several_queries(query: Any) -> Sequence[Any] | None:
+    """Return the queries of a list; ``None`` for a single one, which a list of floats and an array [d] are too."""
+    found = several(query)
+    if getattr(query, "ndim", 0) == 1 and np.asarray(query).dtype.kind in "iuf":
+        return None
+    alone = len(found) == 1 and found[0] is query
+    return None if alone or any(isinstance(one, (float, np.floating)) for one in found) else found
 
 
 class _Search:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.row_lookup import named
 from ...tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk
@@ -266,7 +267,7 @@ def pair_similarities(
         6
     """
     table = table_in(value)
-    asked = [named(table, key) for key in rows]
+    asked = [named(table, key) for key in several(rows)]
     found = np.array([one.row for one in asked], np.int64)
     if not 1 <= len(found) <= MOST_PAIRED:
         raise InputError(f"pair_similarities() takes 1 to {MOST_PAIRED:,} rows; got {len(found):,}")

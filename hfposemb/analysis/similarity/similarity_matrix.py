@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable, Vectors, walk
 from ...tables.tabular import Columns, Tabular
@@ -88,18 +89,18 @@ def _finish(products: NDArray[np.floating], metric: Metric) -> None:
 
 def similarity(
     value: EmbeddingTable | PositionEncoding,
+    rows: int | str | Sequence[int | str] | None = None,
     *,
     metric: Metric = "cosine",
     centred: bool = False,
-    rows: Sequence[int | str] | None = None,
 ) -> NDArray[np.floating]:
     """Return the similarity of every pair of rows.
 
     Args:
         value: Table or position encoding [n, d].
+        rows: Rows to compare, by number or label; all by default.
         metric: ``"cosine"``, ``"dot"`` or ``"euclidean"``.
         centred: Whether to subtract the mean row of the whole table first.
-        rows: Rows to compare, by number or label; all by default.
 
     Returns:
         Matrix [m, m], in float64 up to 5,000 rows and float32 beyond; NaN for rows without a value.
@@ -115,7 +116,7 @@ def similarity(
     table = table_in(value)
     frame = frame_of(table, metric, centred=centred)
     keep = frame.usable(metric)
-    chosen = None if rows is None else np.array([table.row(key) for key in rows], np.int64)
+    chosen = None if rows is None else np.array([table.row(key) for key in several(rows)], np.int64)
     count = table.shape[0] if chosen is None else len(chosen)
     if count > LARGEST_MATRIX:
         raise InputError(

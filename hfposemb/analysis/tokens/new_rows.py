@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...numbers import number, percent
+from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
@@ -169,7 +170,7 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *,
     'mean'
     """
     table = table_in(value)
-    new = np.unique(np.asarray(rows, np.int64))
+    new = np.unique(np.asarray(several(rows), np.int64))
     if not len(new):
         raise InputError(f"give the new rows of {table.name}; got none")
     if wrong := [int(row) for row in new if not 0 <= row < len(table)]:

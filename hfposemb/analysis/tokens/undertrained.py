@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...progress import Report, shown
+from ...several import several
 from ...tables.embeddings import Embeddings
 from ...tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 from ...tables.tabular import Columns, Tabular
@@ -228,6 +229,7 @@ def undertrained_tokens(
     table = source.token if isinstance(source, Embeddings) else source
     if count < 1:
         raise InputError(f"count must be at least 1; got {count}")
+    unused = several(unused)
     if wrong := [row for row in unused if not 0 <= row < table.shape[0]]:
         raise InputError(f"{table.name} has no row {wrong[0]}; its rows are 0 to {table.shape[0] - 1:,}")
     usable = directed(table)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...several import several
 from ...tables.encoding_base import unit_rows
 from ...tables.null_comparison import Null, beside
 from ...tables.table import EmbeddingTable
@@ -87,6 +88,7 @@ def word_plane(value: EmbeddingTable, words: str | Sequence[str], *, draws: int 
         if words not in WORD_SETS:
             raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
         words = WORD_SETS[words]
+    words = several(words)
     rows = np.array([spelt_row(value, word) for word in words], np.int64)
     if len(set(rows.tolist())) < max(FEWEST, len(rows)):
         raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(words)}")

@@ -62,7 +62,8 @@ def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., st
 def _arrays(page: Page) -> dict[str, Any]:
     """Return every number that is drawn or listed on the screen, by the key of its panel."""
     found: dict[str, Any] = page.evaluate(
-        """() => Object.fromEntries([...document.querySelectorAll("hfposemb-row .panel")]
+        """() => Object.fromEntries([...document.querySelectorAll(".sentence-steps")].filter((one) => one.offsetWidth)
+          .map((one) => ["steps", one.innerText]).concat([...document.querySelectorAll("hfposemb-row .panel")]
           .filter((panel) => panel.offsetWidth)
           .map((panel) => [panel.dataset.key, {
             drawn: [...panel.querySelectorAll(".stage")].map((stage) => (stage.data ?? []).map((trace) =>
@@ -70,7 +71,7 @@ def _arrays(page: Page) -> dict[str, Any]:
                 one?.length === undefined ? one : Array.from(one)))))),
             listed: [...panel.querySelectorAll(".neighbour")].map((row) => row.innerText),
             words: panel.querySelector(".names").innerText,
-          }]))"""
+          }])))"""
     )
     return found
 

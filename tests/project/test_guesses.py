@@ -1,0 +1,128 @@
+"""What strangers guess: it works, or the answer names what to write."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.manifold import TSNE
+
+import hfposemb as hpe
+from hfposemb.cli.main import main
+
+WORKS = "it works"
+M = hpe.extract("sample:gpt2")
+NAMES: dict[str, Any] = {"hpe": hpe, "m": M, "t": M.token, "np": np, "TSNE": TSNE}
+NAMES["p"] = hpe.project(M.position, progress=False)
+NAMES["n"] = hpe.neighbours(M.token, "king")
+
+GUESSES = {
+    "hpe.neighbors(t, 'king', 5)": WORKS,
+    "hpe.load('sample:bert')": WORKS,
+    "hpe.from_pretrained('sample:bert')": WORKS,
+    "hpe.similarity(t, ['king', 'queen'])": WORKS,
+    "hpe.project(t, 'PCA', 3, rows=['king', 'queen', 'lord', 'duke'])": WORKS,
+    "hpe.project(m.position, method=TSNE(), progress=False)": WORKS,
+    "hpe.from_arrays([[1.0, 2.0], [3.0, 4.0]])": WORKS,
+    "np.asarray(p).shape == p.coordinates.shape and len(p) == 256": WORKS,
+    "t['king'], t[5], t[-1], t[:3], 'king' in t, len(t), next(iter(t))": WORKS,
+    "m['token']['king']": WORKS,
+    "hpe.nearest_neighbours": "hpe.neighbours(model.token, 'king')",
+    "hpe.most_similar": "hpe.neighbours(",
+    "hpe.semantic_search": "hpe.neighbours(",
+    "hpe.kneighbors": "hpe.neighbours(",
+    "hpe.cosine_similarity": "hpe.similarity(",
+    "hpe.cos_sim": "hpe.similarity(",
+    "hpe.pairwise_distances": "hpe.similarity(",
+    "hpe.pca": "method='pca'",
+    "hpe.UMAP": "method='umap'",
+    "hpe.TSNE": "method=sklearn.manifold.TSNE()",
+    "hpe.fit_transform": "hpe.project(",
+    "hpe.plot": "hpe.show(model)",
+    "hpe.heatmap": "hpe.view(",
+    "hpe.AutoModel": "hpe.extract('owner/name')",
+    "hpe.SentenceTransformer": "hpe.extract('owner/name')",
+    "hpe.encode": "model.inputs(",
+    "hpe.norm": "did you mean norms?",
+    "hpe.alignMaps": "did you mean align_maps?",
+    "hpe.centered_logits": "did you mean centred_logits?",
+    "hpe.embeddings": "did you mean Embeddings?",
+    "hpe.exctract": "did you mean extract?",
+    "hpe.save": "hfposemb extract SOURCE --out",
+    "hpe.launch": "from hfposemb.app import launch",
+    "m.get_input_embeddings()": "write model.token",
+    "m.wte": "write model.token",
+    "m.wv": "write model.token",
+    "m.vectors": "model.token.vectors",
+    "m.lm_head": "write model.head",
+    "m.position_embeddings": "write model.position",
+    "m.positions.table": "['position'].table",
+    "m['king']": "model.token['king']",
+    "list(m)": "model.token",
+    "np.asarray(m)": "model.token",
+    "m.position.vectors": "model.position.table.vectors",
+    "m.position.shape": "model.position.table.shape",
+    "t.weight": "table.vectors",
+    "t.numpy()": "table.vectors",
+    "t.vocab": "table.labels",
+    "t.most_similar('king')": "hpe.neighbours(table, 'king')",
+    "t.similarity('king', 'queen')": "hpe.similarity(table, ['king', 'queen'])",
+    "t.embedding_dim": "table.shape",
+    "p.embedding_": "coordinates",
+    "p.explained_variance_ratio_": "explained_variance_ratio",
+    "n.scores": "values",
+    "n.to_pandas()": "to_frame()",
+    "hpe.neighbours(t, 'king', topn=3)": "did you mean k=?",
+    "hpe.neighbours(t, 'king', n_neighbors=3)": "did you mean k=?",
+    "hpe.project(t, n_components=2)": "did you mean dims=?",
+    "hpe.project(t, method='umap', min_dist=0.2)": "umap=hpe.UMAPParameters(min_dist=…)",
+    "hpe.similarity(t, 'king', 'queen')": "several rows as one list",
+    "hpe.similarity(t, ['king'], metric='cos')": "did you mean cosine?",
+    "hpe.show(m, role='tokens')": "did you mean token?",
+    "hpe.view('position', m)": "did you mean positions?",
+    "hfposemb neighbors sample:gpt2 king --k 3": WORKS,
+    "hfposemb project sample:gpt2 --method PCA --table position --json": WORKS,
+    "hfposemb neighbours sample:gpt2 king --top 3": "did you mean -k?",
+    "hfposemb neighbours sample:gpt2 king -n 3": "did you mean -k?",
+    "hfposemb neighbours sample:gpt2 king --table wte": "did you mean token?",
+    "hfposemb show sample:gpt2": "did you mean app or info?",
+    "hfposemb plot sample:gpt2": "did you mean export?",
+    "hfposemb help": "did you mean --help?",
+    "hfposemb version": "did you mean --version?",
+    "hfposemb ls": "did you mean info?",
+    "hfposemb info sample:gpt2 --format json": "--json?",
+    "hfposemb similarity sample:gpt2 --rows king,queen --metric l2": "did you mean euclidean?",
+}
+"""What is tried, and what the answer has to contain."""
+
+
+def _answer(guess: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the message of a guess that fails, and that it works of others."""
+    if guess.startswith("hfposemb "):
+        try:
+            code = main(guess.split()[1:])
+        except SystemExit as stop:
+            code = int(str(stop.code))
+        return capsys.readouterr().err if code else WORKS
+    try:
+        eval(guess, NAMES)
+    except (AttributeError, TypeError, hpe.HfposembError) as error:
+        known = not isinstance(error, AttributeError) or (error.name and error.obj is not None)
+        return str(error) if known else "an AttributeError without name and obj"
+    return WORKS
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+def test_a_guess_works_or_is_told_what_to_write(guess: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = _answer(guess, capsys)
+    assert GUESSES[guess] in said
+    assert len(said.splitlines()[-1]) < 300
+
+
+def test_public_functions_are_pickled_and_only_public_names_are_listed() -> None:
+    assert pickle.loads(pickle.dumps(hpe.neighbours)) is hpe.neighbours
+    for one in (hpe, M, M.token, M.position, NAMES["p"]):
+        assert not [name for name in dir(one) if name.startswith("_") and not name.startswith("__")]
+    assert "position" in repr(M.positions)
