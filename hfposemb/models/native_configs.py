@@ -22,7 +22,7 @@ EXPORTED = "vectors"
 ARRAYS = (".npy", ".npz")
 
 ROLES = ("token", "position", "token_type", "head")
-"""Names under which tables are recognised that were saved by themselves, as by ``numpy.savez(token=…, position=…)``."""
+"""Names under which tables are recognised that were saved by themselves, as in an ``.npz`` file."""
 
 NATIVE = ("open_clip", "timm")
 """Names that stand for the model type of libraries without model types."""
