@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...memory_maps import lent, mapped
+from ...tables.saved.facts import METADATA_BYTES
 from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
 from ..limits import DEFAULT_LIMITS, Limits
 from ..strict_json import fault, foreign, open_regular, read_json, shortened
@@ -55,7 +56,7 @@ CODES = frozenset(_STORED)
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
 _LEAST_ENTRY = len(b'"__metadata__":{}')
-TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": 10_000_000, "metadata_keys": 10_000}
+TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": METADATA_BYTES, "metadata_keys": 10_000}
 """Limits of a tensor's name and of the metadata of a header."""
 
 
