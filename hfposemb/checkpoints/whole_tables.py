@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointError
 from ..lazy_attributes import lazy_attribute
-from ..tables.saved.writing import NO_LABEL, load_arrow
+from ..tables.saved.writing import LABEL_BYTES, NO_LABEL, cell_text, load_arrow
 from ..tables.table import TOKEN_CLASSES, Labels, Vectors
 from ..text import one_line
 from .file_ranges import FileRanges
@@ -128,10 +128,11 @@ def _parquet(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]
     arrow = load_arrow()
     try:
         stored = arrow.BufferReader(arrow.py_buffer(file.read(range(file.size))))
-        opened = arrow.parquet.ParquetFile(stored, read_dictionary=[*_LABEL_COLUMNS, "class"])
-        schema = opened.schema_arrow
+        schema = arrow.parquet.read_schema(stored)
         columns = _vector_columns(file, schema)
-        named = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
+        kinds = (arrow.string(), arrow.large_string())
+        texts = [name for name in _LABEL_COLUMNS if name in schema.names and schema.field(name).type in kinds]
+        opened = arrow.parquet.ParquetFile(stored, read_dictionary=texts)
         _check_size(file, opened.metadata.num_rows, len(columns), limits)
         _check_unpacked(file, opened.metadata, limits)
         parts = []
@@ -142,8 +143,8 @@ def _parquet(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]
             raise fault(file.name, "must have vectors of one length")
         vectors = np.concatenate(parts)
         facts = _facts_of(schema, len(vectors))
-        if "labels" not in facts and named is not None:
-            facts["labels"] = json.dumps(list(_texts_of(opened, named)))
+        if "labels" not in facts and texts:
+            facts["labels"] = _as_labels(file, list(_texts_of(opened, texts[0])))
     except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
         if isinstance(error, CheckpointError):
             raise
@@ -173,10 +174,11 @@ def _vector_columns(file: FileRanges, schema: Any) -> list[str]:
 
 def _check_unpacked(file: FileRanges, metadata: Any, limits: Limits) -> None:
     """Raise ``CheckpointError`` if the columns unpack to more than a table may have."""
-    groups = (metadata.row_group(at) for at in range(metadata.num_row_groups))
-    size = sum(max(0, group.column(at).total_uncompressed_size) for group in groups for at in range(group.num_columns))
-    if size > limits.table_bytes:
-        raise fault(file.name, f"unpacks to {size:,} bytes; the limit is {limits.table_bytes:,}")
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    sizes = [max(0, one.total_uncompressed_size, 4 * one.num_values) for one in columns]
+    if sum(sizes) > 2 * limits.table_bytes:
+        raise fault(file.name, f"unpacks to {sum(sizes):,} bytes; the limit is {2 * limits.table_bytes:,}")
 
 
 def _rows_of(file: FileRanges, batch: Any) -> Vectors:
@@ -217,16 +219,24 @@ def _text(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]:
     try:
         rows = _fields(file, tabs=tabs)
         first = next(rows, [])
-        headed = bool(first) and (first[0] in _LABEL_COLUMNS or not all(map(_is_number, first[1:] or first)))
-        start = first if not headed else next(rows, [])
-        labelled = bool(start) and ((headed and first[0] in _LABEL_COLUMNS) or not _is_number(start[0]))
+        start = next(rows, []) if first and _is_head(first) else first
+        labelled = bool(start) and (
+            (start is not first and first[0] in ("", *_LABEL_COLUMNS)) or not _is_number(start[0])
+        )
         vectors, labels = _parsed(file, _after(start, rows), labelled=labelled, limits=limits)
     except (csv.Error, UnicodeDecodeError) as error:
         raise fault(file.name, f"is not a text in UTF-8 with columns: {one_line(str(error), width=120)}") from error
-    if labelled and headed and first[0] == "label":
-        labels = [one.removeprefix("'") for one in labels]
-    facts = {"labels": json.dumps(labels)} if labelled else {}
+    if labelled and start is not first and first[0] == "label":
+        labels = list(map(cell_text, labels))
+    facts = {"labels": _as_labels(file, labels)} if labelled else {}
     return vectors, facts or (_beside(file, len(vectors)) if tabs else {})
+
+
+def _is_head(row: list[str]) -> bool:
+    """Return whether a row names the columns: by words, or from 0 on."""
+    if row[0] in _LABEL_COLUMNS or not any(map(_is_number, row)):
+        return True
+    return len(row) > 2 and not _is_number(row[0]) and row[1:] == list(map(str, range(len(row) - 1)))
 
 
 def _after(first: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -239,6 +249,12 @@ def _fields(file: FileRanges, *, tabs: bool) -> Iterator[list[str]]:
     text = io.TextIOWrapper(io.BytesIO(file.read(range(file.size)).tobytes()), "utf-8-sig", newline="")
     quoting: Any = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
     return (row for row in csv.reader(text, delimiter="\t" if tabs else ",", quoting=quoting) if row)
+
+
+def _as_labels(file: FileRanges, texts: list[str]) -> str:
+    if (size := sum(map(len, texts))) > LABEL_BYTES:
+        raise fault(file.name, f"has labels of {size:,} characters; the limit is {LABEL_BYTES:,}")
+    return json.dumps(texts)
 
 
 def _is_number(text: str) -> bool:
@@ -300,7 +316,7 @@ def _beside(file: FileRanges, rows: int) -> dict[str, str]:
     head, *listed = _fields(file.beside(name), tabs=True)
     if head[:1] != ["label"] or len(listed) != rows or any(len(one) != len(head) for one in listed):
         return {}
-    facts = {"labels": json.dumps(["" if one[0] == NO_LABEL else one[0] for one in listed])}
+    facts = {"labels": _as_labels(file, ["" if one[0] == NO_LABEL else one[0] for one in listed])}
     if head[2:3] == ["class"] and {one[2] for one in listed} <= set(TOKEN_CLASSES):
         facts["classes"] = "".join(str(TOKEN_CLASSES.index(one[2])) for one in listed)
     return facts

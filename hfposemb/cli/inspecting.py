@@ -132,7 +132,7 @@ def _print_tables(facts: dict[str, Any]) -> None:
 
 def run_extract(given: argparse.Namespace) -> None:
     """Write a table to a file."""
-    from ..tables.saved.writing import write_table
+    from ..reports.export import write_table
 
     table = chosen_table(given)
     if given.rows is not None:
@@ -178,8 +178,7 @@ def run_project(given: argparse.Namespace) -> None:
 
 def _print_points(found: Projection, table: EmbeddingTable) -> None:
     """Print the points of a projection as CSV."""
-    from ..reports.export import AXES
-    from ..tables.saved.writing import safe_cell
+    from ..reports.export import AXES, safe_cell
 
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(["label", *AXES[: found.dims]])
@@ -214,8 +213,7 @@ def _export_site(given: argparse.Namespace) -> None:
 
 def _export_file(given: argparse.Namespace) -> None:
     from ..files import check_place
-    from ..reports.export import FIGURE_ENDINGS
-    from ..tables.saved.writing import ENDINGS, check_ending
+    from ..reports.export import ENDINGS, FIGURE_ENDINGS, check_ending
 
     whole = given.out.suffix == ".zip"
     check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
@@ -246,8 +244,7 @@ def _export_file(given: argparse.Namespace) -> None:
 
 
 def _export_table(table: EmbeddingTable, given: argparse.Namespace) -> str:
-    from ..reports.export import write_projection
-    from ..tables.saved.writing import write_table
+    from ..reports.export import write_projection, write_table
 
     if given.projection is None:
         write_table(table, given.out)

@@ -145,10 +145,9 @@ def run_trajectory(given: argparse.Namespace) -> None:
     from ..figures.graph_objects import require_plotly
     from ..figures.position_figures import trajectory_map
     from ..files import check_place
-    from ..reports.export import write_figure
+    from ..reports.export import check_ending, write_figure
     from ..surveys.source_lists import evenly_spaced, revisions
     from ..surveys.training_run import trajectory
-    from ..tables.saved.writing import check_ending
 
     if given.out is not None:
         require_plotly()

@@ -54,8 +54,8 @@ def with_exported_tables(opened: Opened) -> Opened:
         return replace(opened, named={**roles, **opened.named}, without_tokens=not_missing)
     if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
         return opened
-    facts = opened.tensors.metadata()
-    labels = partial(read_labels, facts) if "labels" in facts and opened.labels is None else opened.labels
+    facts = dict(opened.tensors.metadata())
+    labels = partial(read_labels, facts) if "labels" in facts and not opened.ours else opened.labels
     saved = read_provenance(facts)
     if saved is not None:
         opened.notes.append(f"it states that it was saved from {display(saved.source, width=120)}")

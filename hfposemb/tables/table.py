@@ -468,9 +468,9 @@ class EmbeddingTable(Answering):
         ...     hpe.extract(f"{folder}/words.npz").token.provenance.saved.source
         'sample:gpt2'
         """
-        from .saved.writing import write_table
+        import hfposemb  # the writers import this module
 
-        write_table(self, path)
+        hfposemb.write_table(self, path)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the vectors as a pandas DataFrame, indexed by label. Raises ``MissingExtraError`` without pandas."""

@@ -45,7 +45,6 @@ _STORED: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("U8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"), np.dtype("u1")),
 }
 
-
 _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""

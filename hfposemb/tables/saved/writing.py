@@ -97,6 +97,17 @@ def safe_cell(text: str) -> str:
     return f"'{text}" if text.startswith(_RISKY) else text
 
 
+def cell_text(cell: str) -> str:
+    """Return the text that ``safe_cell`` made a cell of.
+
+    Examples:
+        >>> from hfposemb.tables.saved.writing import cell_text, safe_cell
+        >>> cell_text(safe_cell("=1+1")), cell_text("'tis")
+        ('=1+1', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_RISKY) else cell
+
+
 def write_columns(table: EmbeddingTable, path: Path, columns: tuple[str, ...]) -> None:
     """Write a table whose dimensions have names, for formats with a header; see ``write_table``.
 
@@ -189,7 +200,7 @@ def in_utf8(table: EmbeddingTable) -> list[str]:
     return [text.encode("utf-8", "replace").decode() for text in table.labels]
 
 
-def loadload_arrow() -> Any:
+def load_arrow() -> Any:
     """Import pyarrow. Raises ``MissingExtraError`` if it is not installed."""
     try:
         import pyarrow
