@@ -16,6 +16,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.checkpoints.limits import Limits
+from hfposemb.errors import InputError
 from hfposemb.reports.export import ENDINGS, write_projection, write_table
 
 WORDS = ("=1", "+x", "'", "''", "a\x00", "x\ny", "", '"q"', "\ttab", "king", " king", "7", "(empty", "é", "\u202e", "w")
@@ -23,11 +24,8 @@ WORDS = ("=1", "+x", "'", "''", "a\x00", "x\ny", "", '"q"', "\ttab", "king", " k
 
 def _wild(kind: str) -> hpe.EmbeddingTable:
     """Numbers of every size, those that are none, and labels that a spreadsheet or shell would take for something."""
-    rng, most = np.random.default_rng(0), {"f2": 4, "f4": 36, "f8": 300}[kind]
-    rows = (rng.standard_normal((16, 7)) * 10.0 ** rng.integers(-most, most, (16, 7))).clip(
-        -6e4 if kind == "f2" else None
-    )
-    made = rows.astype(kind)
+    rng, most = np.random.default_rng(0), {"f2": 3, "f4": 36, "f8": 300}[kind]
+    made = (rng.standard_normal((16, 7)) * 10.0 ** rng.integers(-most, most, (16, 7))).astype(kind)
     made[0, :5] = [np.nan, np.inf, -np.inf, -0.0, 0]
     made[1, :3] = [np.finfo(kind).max, np.finfo(kind).tiny, np.finfo(kind).smallest_subnormal]
     return hpe.from_arrays(token=made, labels=WORDS).token
@@ -107,7 +105,7 @@ def test_lists_of_others_open(tmp_path: Path) -> None:
 
 def test_labels_that_metadata_cannot_hold_are_refused(tmp_path: Path) -> None:
     long = hpe.from_arrays(token=np.eye(11, 2), labels=["x" * 1_000_000] * 11).token
-    with pytest.raises(hpe.InputError, match=r"metadata may have 10,000,000; write \.parquet"):
+    with pytest.raises(InputError, match=r"metadata may have 10,000,000; write \.parquet"):
         write_table(long, tmp_path / "t.safetensors")
     write_table(long, tmp_path / "t.parquet")
     assert hpe.extract(tmp_path / "t.parquet").token.labels[10] == "x" * 1_000_000
@@ -185,7 +183,7 @@ def test_random_damage_never_fails_otherwise(tmp_path: Path) -> None:
     for ending in (".parquet", ".csv", ".tsv", ".npz"):
         table.save(tmp_path / f"t{ending}")
         whole = (tmp_path / f"t{ending}").read_bytes()
-        for turn in range(200):
+        for turn in range(9 if ending == ".parquet" else 200):  # each in a process of its own
             damaged = bytearray(whole)
             for place in rng.integers(0, len(whole), 3):
                 damaged[place] = rng.integers(256)
