@@ -118,7 +118,7 @@ def _parquet(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]
     """Read a parquet file in a child process: pyarrow crashes on some that are damaged."""
     from .pickles.checkpoint import start_child
 
-    load_arrow()
+    load_arrow("reading a parquet file")
     task = json.dumps({"name": file.name, "limits": asdict(limits)}).encode()
     child = start_child(parquet_child.__name__, parquet_child.serve_parquet.__name__)
     try:

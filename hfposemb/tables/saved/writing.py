@@ -200,13 +200,13 @@ def in_utf8(table: EmbeddingTable) -> list[str]:
     return [text.encode("utf-8", "replace").decode() for text in table.labels]
 
 
-def load_arrow() -> Any:
-    """Import pyarrow. Raises ``MissingExtraError`` if it is not installed."""
+def load_arrow(purpose: str = "writing a parquet file") -> Any:
+    """Import pyarrow for a purpose. Raises ``MissingExtraError`` if it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="export", purpose="a parquet file") from error
+        raise MissingExtraError("pyarrow", extra="export", purpose=purpose) from error
     return pyarrow
 
 
