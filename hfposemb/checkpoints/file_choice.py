@@ -21,7 +21,9 @@ FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), CONVERT_ADVICE),
     ".h5": _TRANSFORMERS_4.format("tf"),
     ".msgpack": _TRANSFORMERS_4.format("flax"),
-    **dict.fromkeys((".parquet", ".csv", ".tsv"), "download it: tables in columns are opened from this machine only"),
+    **dict.fromkeys(
+        (".parquet", ".csv", ".tsv"), "a table in columns is opened by its path on this machine, ./table.csv"
+    ),
     ".pb": _ARRAYS.format("tensorflow"),
 }
 """What to do with files that are not read, by their suffix."""
