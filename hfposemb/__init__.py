@@ -67,7 +67,7 @@ _HOME = {
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
     "word_plane": "analysis.tokens.word_sets",
-    "write_table": "reports.export",
+    "write_table": "tables.saved.writing",
 }
 """Module of each public name. Names are imported on first use, so that ``import hfposemb`` is fast.
 

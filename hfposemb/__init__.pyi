@@ -53,7 +53,6 @@ from .figures.named_figures import positive_norms as positive_norms
 from .figures.named_figures import view as view
 from .models.extraction import extract as extract
 from .reports.card_facts import model_card as model_card
-from .reports.export import write_table as write_table
 from .surveys.source_figures import survey as survey
 from .surveys.source_lists import evenly_spaced as evenly_spaced
 from .surveys.source_lists import revisions as revisions
@@ -61,6 +60,7 @@ from .surveys.training_run import trajectory as trajectory
 from .tables.closed_forms import sinusoidal as sinusoidal
 from .tables.embeddings import Embeddings as Embeddings
 from .tables.embeddings import from_arrays as from_arrays
+from .tables.saved.writing import write_table as write_table
 from .tables.table import EmbeddingTable as EmbeddingTable
 from .widget.showing import show as show
 

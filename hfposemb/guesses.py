@@ -150,7 +150,7 @@ ANSWERS = {
     "hpe.compare('gpt2', 'bert-base-uncased')": (
         "diff cka procrustes align compare_models evaluate benchmark rsa cca svcca"
     ),
-    "the command: hfposemb extract SOURCE --out table.npz": (
+    "hpe.write_table(table, 'table.npz')": (
         "save save_pretrained to_parquet export write push_to_hub dump save_word2vec_format to_npy to_safetensors "
         "to_csv savez"
     ),

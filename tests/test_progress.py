@@ -175,7 +175,7 @@ def test_a_command_in_a_terminal_draws_a_bar_that_is_gone_at_the_end(tmp_path: P
             drawn += piece
         table = child.stdout.read()
     os.close(leader)
-    assert "tokens of random:256x64 and random:256x64?seed=1: surrogate" in drawn.decode()
+    assert "tokens of Untrained and Untrained 1: surrogate" in drawn.decode()
     assert drawn.decode().rstrip(" ").endswith("\r")
     assert table.startswith("  ")
     assert "surrogate" not in table

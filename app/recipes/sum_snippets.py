@@ -66,7 +66,10 @@ def mixture(source: Opened, adding: PositionAddition, row: int, *, amplitude: fl
 
 def anchors(source: Opened, adding: PositionAddition, row: int, others: Sequence[int]) -> Recipe:
     """Return the recipe of the cosines of a word with anchor words at every amplitude."""
-    body = [f"shown = hpe.anchor_similarity(words, {row}, [{comma_separated(others)}]).mean"]
+    body = [
+        f"found = hpe.anchor_similarity(words, {row}, [{comma_separated(others)}])",
+        "shown = {words.table.labels[row]: cosines for row, cosines in zip(found.rows, found.mean.T)}",
+    ]
     return _of_sum(source, adding, body)
 
 

@@ -21,6 +21,9 @@ FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), CONVERT_ADVICE),
     ".h5": _TRANSFORMERS_4.format("tf"),
     ".msgpack": _TRANSFORMERS_4.format("flax"),
+    **dict.fromkeys(
+        (".parquet", ".csv", ".tsv"), "a table in columns is opened by its path on this machine, ./table.csv"
+    ),
     ".pb": _ARRAYS.format("tensorflow"),
 }
 """What to do with files that are not read, by their suffix."""
@@ -28,6 +31,9 @@ FOREIGN_FORMATS = {
 
 SUFFIXES: tuple[str, ...] = (".gguf", ".onnx", ".npy", ".npz")
 """Suffixes of formats other than safetensors that are read by ranges of bytes; see ``formats``."""
+
+WHOLE = (".parquet", ".csv", ".tsv")
+"""Suffixes of tables in columns, which are read whole and only from this machine; see ``whole_tables``."""
 
 _SPLIT = r"-(\d{5})-of-\d{5}\.gguf$"
 _NO_MODEL = r"^mmproj|[-_.]mmproj|imatrix"

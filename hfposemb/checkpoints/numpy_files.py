@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..lazy_attributes import lazy_attribute
+from ..tables.saved.writing import FACTS, LABEL_BYTES
 from ..tables.table import Labels
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
 from .safetensors.checkpoint import TensorInfo, as_rows, check_read
-from .strict_json import fault, shortened
+from .strict_json import fault, parse_json, shortened
 
 VECTORS = "vectors"
 """Name of the array of a ``.npy`` file, and of the vectors of a table that this package exported."""
@@ -34,8 +35,6 @@ _HEAD = 2**16
 """Maximum size of a header; NumPy itself refuses more than 10,000 characters."""
 
 MOST_MEMBERS = 10_000
-LABEL_BYTES = 2**28
-"""Maximum size of the array of labels, in which every label takes the space of the longest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +76,10 @@ class NumpyCheckpoint:
 
     def metadata(self) -> Mapping[str, str]:
         """Return the ``labels`` of a table that this package exported, as a safetensors file states them."""
+        if (facts := self.arrays.get(FACTS)) is not None:
+            raw = self.file.read(range(facts.start, facts.stop)).tobytes()
+            found_facts = parse_json(raw, size=len(raw), name=f"{FACTS} of {self.name}", limit=LABEL_BYTES, kind=dict)
+            return {key: value for key, value in found_facts.items() if isinstance(value, str)}
         found = self.arrays.get("labels")
         if found is None or len(found.shape) != 1 or not found.dtype.startswith("<U") or found.nbytes > LABEL_BYTES:
             return {}
@@ -139,7 +142,7 @@ def _members(file: FileRanges) -> dict[str, TensorInfo]:
         raise fault(file.name, f"has {len(listed)} members; the limit is {MOST_MEMBERS}")
     found = {}
     for one in listed:
-        if not one.filename.endswith(".npy"):
+        if one.filename != FACTS and not one.filename.endswith(".npy"):
             continue
         if one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1:
             rule = "is compressed, so that its rows cannot be read alone; save it with numpy.savez"
@@ -148,6 +151,11 @@ def _members(file: FileRanges) -> dict[str, TensorInfo]:
         if head[:4] != b"PK\x03\x04":
             raise fault(file.name, f"{shortened(one.filename)} does not begin where the archive says")
         start = one.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        if one.filename == FACTS:
+            if start + one.file_size > file.size:
+                raise fault(file.name, f"{FACTS} ends after the file; it is incomplete")
+            found[FACTS] = TensorInfo(FACTS, "JSON", (one.file_size,), start, start + one.file_size, file.name)
+            continue
         name = one.filename.removesuffix(".npy")
         found[name] = _array(file, name, start, start + one.file_size)
     return found

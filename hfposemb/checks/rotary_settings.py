@@ -15,6 +15,7 @@ from ..models.architectures.config_values import in_gguf, real_number, whole_num
 from ..models.positions.rope import TYPES
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
+from ..text import written
 from .catalogue import finding
 from .checked_source import CheckedSource, as_json
 from .findings import Finding, Severity
@@ -78,7 +79,7 @@ def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Ite
     kind = type_of(stated)
     if kind in TYPES or kind in _OF_IMAGES:
         return
-    where = f" of {part}" if part else ""
+    where = f" of {part if part.isprintable() else written(part)}" if part else ""
     said = f"the rotary positions{where} are scaled by the unknown type {kind!r}; known are {', '.join(TYPES)}"
     # Code that comes with a model may know it.
     severity: Severity | None = "suspicious" if source.config.get("auto_map") or in_gguf(source.config) else None

@@ -295,7 +295,7 @@ def run_card(given: argparse.Namespace) -> None:
 
     found = model_card(opened_source(given), word=given.word)
     if given.out is not None:
-        found.save(given.out, dark=given.dark)
+        found.write(given.out, dark=given.dark)
     said = found.markdown() if given.out is None else f"wrote {given.out}: {byte_size(given.out.stat().st_size)}"
     print_result(said, {"source": found.name, "facts": found.facts}, given)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..checkpoints.strict_json import fault, shortened
-from ..tables.table import Labels
+from ..tables.saved.facts import read_labels, read_provenance
 from ..text import display
 from .architectures.config_values import real_number, whole_number
 from .opened_model import Opened, not_missing
@@ -22,7 +21,7 @@ EXPORTED = "vectors"
 ARRAYS = (".npy", ".npz")
 
 ROLES = ("token", "position", "token_type", "head")
-"""Names under which tables are recognised that were saved by themselves, as by ``numpy.savez(token=…, position=…)``."""
+"""Names under which tables are recognised that were saved by themselves, as in an ``.npz`` file."""
 
 NATIVE = ("open_clip", "timm")
 """Names that stand for the model type of libraries without model types."""
@@ -55,22 +54,13 @@ def with_exported_tables(opened: Opened) -> Opened:
         return replace(opened, named={**roles, **opened.named}, without_tokens=not_missing)
     if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
         return opened
-    said = opened.tensors.metadata().get("labels")
-    labels = opened.labels if said is None else partial(_exported, said)
-    return replace(opened, named={"token": names[0], **opened.named}, labels=labels, without_tokens=not_missing)
-
-
-def _exported(text: str, rows: int) -> Labels | None:
-    """Return the labels in the metadata of an exported table; ``None`` if they do not fit."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, list) or len(found) != rows or not all(isinstance(one, str) for one in found):
-        return None
-    from .given_labels import GivenLabels
-
-    return GivenLabels(tuple(found))(rows)
+    facts = dict(opened.tensors.metadata())
+    labels = partial(read_labels, facts) if "labels" in facts and not opened.ours else opened.labels
+    saved = read_provenance(facts)
+    if saved is not None:
+        opened.notes.append(f"it states that it was saved from {display(saved.source, width=120)}")
+    named = {"token": names[0], **opened.named}
+    return replace(opened, named=named, labels=labels, saved=saved, without_tokens=not_missing)
 
 
 def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:

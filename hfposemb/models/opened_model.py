@@ -148,6 +148,9 @@ class Opened:
     named: Mapping[str, str] = field(default_factory=dict)
     """Names of tensors that the user assigned to roles."""
 
+    saved: Provenance | None = None
+    """Provenance, as its file states it, of the only table, which was saved by itself."""
+
     refused: dict[str, str] = field(default_factory=dict)
     """Why the tensor that would be the table of a role is not read, by role."""
 
@@ -264,6 +267,7 @@ def table_in_tensor(
         nbytes=info.nbytes,
         file_bytes=tensors.file_bytes(tensor),
         row_offset=offset,
+        saved=opened.saved,
     )
     dtype = np.dtype(np.float64) if info.dtype == "F64" else np.dtype(np.float32)
     named = partial(labels_of, opened, rows) if role == "token" else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..checkpoints.access import Access, local_path
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.adapters.peft import ADAPTER_CONFIG
-from ..checkpoints.file_choice import has_format, is_pickled, locate
+from ..checkpoints.file_choice import WHOLE, has_format, is_pickled, locate
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.formats import StoredTensors, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
@@ -38,6 +38,11 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
         located: What ``locate`` returns for the path, if the caller has it.
     """
     file = locate(path) if located is None else located
+    if file.suffix in WHOLE and file.exists():
+        from ..checkpoints.file_ranges import LocalRanges
+        from ..checkpoints.whole_tables import open_whole
+
+        return open_whole(LocalRanges.open(file), limits)
     if has_format(file.name) and file.exists():
         from ..checkpoints.file_ranges import LocalRanges
 

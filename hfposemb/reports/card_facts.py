@@ -15,6 +15,7 @@ from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.tokens.undertrained import undertrained_tokens
 from ..errors import HfposembError, InputError, MissingTableError
 from ..figures.palette import PALETTE, SOURCES
+from ..files import complete_file
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
@@ -87,7 +88,7 @@ class ModelCard(Tabular):
         parts.append(f'<text x="60" y="606" font-size="17" fill="{colour["subdued"]}">hfposemb</text></svg>')
         return "".join(parts)
 
-    def save(self, path: str | Path, *, dark: bool = False) -> None:
+    def write(self, path: str | Path, *, dark: bool = False) -> None:
         """Write the card to a file: ``.md`` for Markdown, ``.svg`` for the picture.
 
         Raises:
@@ -96,7 +97,9 @@ class ModelCard(Tabular):
         target = Path(path)
         if target.suffix not in (".md", ".svg"):
             raise InputError(f"a card is written as .md or .svg; got {target.name!r}")
-        target.write_text(self.svg(dark=dark) if target.suffix == ".svg" else self.markdown() + "\n", encoding="utf-8")
+        text = self.svg(dark=dark) if target.suffix == ".svg" else f"{self.markdown()}\n"
+        with complete_file(target) as file:
+            file.write(text.encode())
 
 
 def model_card(source: Embeddings, *, word: str = "king") -> ModelCard:

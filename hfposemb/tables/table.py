@@ -20,6 +20,8 @@ from .html_repr import card
 from .scattered_rows import read_scattered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas
     import torch
 
@@ -50,6 +52,7 @@ class Provenance:
         file_bytes: Size of the file; ``None`` if nothing was read from a file.
         row_offset: Number of leading rows of the stored tensor that the table leaves out.
         notes: Remarks about how it was read.
+        saved: Provenance, as the file states it, of the table that ``EmbeddingTable.save`` wrote into it.
     """
 
     source: str
@@ -61,6 +64,7 @@ class Provenance:
     file_bytes: int | None = None
     row_offset: int = 0
     notes: tuple[str, ...] = ()
+    saved: Provenance | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -450,6 +454,23 @@ class EmbeddingTable(Answering):
         if not 0 <= key < self.shape[0]:
             raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")
         return int(key)
+
+    def save(self, path: str | Path) -> None:
+        """Write the table in the format of the file's ending, from which ``hpe.extract`` opens it again.
+
+        Args:
+            path: File that ends in .safetensors, .npy, .npz, .parquet, .csv or .tsv; see ``hpe.write_table``.
+
+        >>> import tempfile
+        >>> import hfposemb as hpe
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hpe.extract("sample:gpt2").token.save(f"{folder}/words.npz")
+        ...     hpe.extract(f"{folder}/words.npz").token.provenance.saved.source
+        'sample:gpt2'
+        """
+        import hfposemb  # the writers import this module
+
+        hfposemb.write_table(self, path)
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the vectors as a pandas DataFrame, indexed by label. Raises ``MissingExtraError`` without pandas."""

@@ -404,7 +404,6 @@ def test_a_vector_is_a_query(minilm: Embeddings) -> None:
     [
         ([], "the list of queries is empty"),
         (["a", "z"], "no row named 'z'"),
-        (np.ones((2, 3)), "give several as a list"),
     ],
 )
 def test_several_queries_that_cannot_be_answered_say_so(queries: list[str], says: str) -> None:

@@ -147,6 +147,7 @@ PLAIN: dict[str, set[str]] = {
     "app/server/reach.py": {"sentence"},
     "hfposemb/checkpoints/tokenizers/worker.py": {"verdict"},
     "hfposemb/cli/measuring.py": {"run_trajectory", "run_atlas"},
+    "hfposemb/guesses.py": {"_answer"},
     "hfposemb/models/lookups/names.py": {"title"},
     "hfposemb/models/lookups/rules.py": {"_sentence"},
     "hfposemb/reports/html_tables.py": {"_row"},

@@ -33,7 +33,15 @@ These raise the line given here, on this machine and from the Hub; SOURCE is the
 NOTES = """
 ## Notes
 
-- Codes are decoded as their rows are read; no reader uses more than twice the memory of the rows that it returns.
+- Codes are decoded as their rows are read; no reader uses more than twice the memory of the rows that it returns, but
+  those of tables in columns.
+- Tables in columns open from this machine only and are read whole: `./table.parquet` (a column of lists of floats, or
+  columns `x`, `y` and `z`; read by a child process, with pyarrow), `./table.csv` and `./table.tsv`.
+- What `table.save`, `hpe.write_table`, `extract`, `export` and `project` write opens again with the same numbers, to
+  the last bit. `.safetensors`, `.npz` and `.parquet` hold labels with their classes and stored pieces, and the
+  provenance, which is then `table.provenance.saved`; `.csv` holds labels, `.tsv` labels as the projector shows them and
+  classes, in the file beside it, and `.npy` numbers alone. A table that was saved is `token`;
+  `./file?position=vectors` opens it as positions.
 - GGUF files have [a page of their own](gguf.md), with all block types and what is read besides the tables.
 - Pickles from the Hub are fetched whole, and only if that is allowed: `--allow-full-download`, or
   `allow_full_download=True`.

@@ -180,7 +180,7 @@ PLAIN = (
     Format(
         "NumPy: `.npy`, `.npz`",
         "`./table.npy`, `owner/name/table.npz`",
-        "floating-point arrays of two axes, as stored; labels of tables that `hpe.write_table` wrote",
+        "floating-point arrays of two axes, as stored; labels and provenance that `table.save` wrote into `.npz`",
         numpy_archive,
     ),
     Format(

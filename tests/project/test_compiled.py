@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 WATCHED = """
+import inspect
 import os
 import numpy as np
 from numba.core import event
@@ -29,7 +30,7 @@ class Compilations(event.Listener):
 
 if "first" in sys.argv:
     import umap
-    project.__globals__["compiled_umap"] = lambda: umap
+    inspect.unwrap(project).__globals__["compiled_umap"] = lambda: umap
 else:
     compiled_umap()
 event.register("numba:compile", Compilations())

@@ -50,7 +50,7 @@ GUESSES = {
     "hpe.centered_logits": "did you mean centred_logits?",
     "hpe.embeddings": "did you mean Embeddings?",
     "hpe.exctract": "did you mean extract?",
-    "hpe.save": "hfposemb extract SOURCE --out",
+    "hpe.save": "hpe.write_table(table",
     "hpe.launch": "from hfposemb.app import launch",
     "m.get_input_embeddings()": "write model.token",
     "m.wte": "write model.token",

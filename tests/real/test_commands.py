@@ -61,6 +61,8 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     nearest = run("neighbours", source, "king", "-k", "3", "--metric", "euclidean").splitlines()
     assert len([line for line in nearest[1:] if not line.startswith("note: ")]) == 3
     assert "king" in run("neighbours", source, "king").lower().partition("\n")[2]
+    assert run("mixture", source, "king", "-k", "2").count(" + ") == 1
+    assert "| Output head |" in run("card", source)
     assert len(run("similarity", source, "--rows", "king,queen,7").partition("\n\n")[0].splitlines()) == 4
     odd = json.loads(run("odd", source, "--json", "--count", "3"))
     assert any(isinstance(one, list) and one for one in odd.values())

@@ -48,9 +48,9 @@ def test_nothing_is_markup() -> None:
 
 def test_it_is_written_by_its_suffix(tmp_path: Path) -> None:
     card = model_card(hpe.extract("sample:gpt2"))
-    card.save(tmp_path / "card.svg")
-    card.save(tmp_path / "card.md")
+    card.write(tmp_path / "card.svg")
+    card.write(tmp_path / "card.md")
     assert (tmp_path / "card.md").read_text(encoding="utf-8").startswith("## Embeddings")
     assert "<polyline" in (tmp_path / "card.svg").read_text(encoding="utf-8")
     with pytest.raises(InputError, match=r"a card is written as \.md or \.svg; got 'card.png'"):
-        card.save(tmp_path / "card.png")
+        card.write(tmp_path / "card.png")

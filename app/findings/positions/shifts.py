@@ -65,6 +65,9 @@ PLANE_HELP = """
 The best rotation for a shift by one rotates a few planes, each by its own angle ω. If shifts are rotations, a shift by
 k rotates the same planes by ω k, and the dots lie on the diagonal, as those of the sinusoid do.
 
+With rows, as here, the pair (sin, cos) is multiplied from the right by [cos ωk, −sin ωk; sin ωk, cos ωk]. Texts that
+write columns multiply from the left by [cos ωk, sin ωk; −sin ωk, cos ωk]: its transpose, and the same map.
+
 Each dot is one plane of the 16 leading components. The x-axis is ω k, the y-axis the angle by which the best rotation
 for a shift by k rotates that plane, both folded to 0 … 180 degrees. A plane counts as rotated by ω k if it
 deviates from a rotation by that angle by at most 14 degrees, or by a quarter that leaves the plane. In an untrained

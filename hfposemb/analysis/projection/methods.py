@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,16 @@ from ..row_values import read_rows
 METHODS: tuple[Literal["pca", "umap"], ...] = ("pca", "umap")
 
 
+class Estimator(Protocol):
+    """What projects rows: an object with ``fit_transform``, such as scikit-learn's ``TSNE()``."""
+
+    def fit_transform(self, X: Any, /) -> Any:
+        """Return coordinates [n, dims] of the rows ``X`` [n, d]."""
+
+
+Method: TypeAlias = Literal["pca", "umap", "PCA", "UMAP"] | Estimator
+
+
 def method_named(given: object) -> Literal["pca", "umap"]:
     """Return a method by its name, in any case. Raises ``InputError`` for others."""
     for one in METHODS:
@@ -24,7 +34,7 @@ def method_named(given: object) -> Literal["pca", "umap"]:
     raise InputError(f"{said}; project() takes estimators too, such as sklearn.manifold.TSNE()")
 
 
-def fitted(estimator: Any, table: EmbeddingTable) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+def fitted(estimator: Estimator, table: EmbeddingTable) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Return the finite rows of a table [n] and the coordinates [n, dims] that an estimator gives them.
 
     Raises:

@@ -24,7 +24,7 @@ from ..row_values import Progress, usable
 from ..rows import finite_blocks
 from ..similarity.nearest_rows import all_neighbours
 from .compiled_umap import compiled_umap, require_umap
-from .methods import fitted, method_named
+from .methods import Method, fitted, method_named
 from .points import Points
 from .quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
 
@@ -466,7 +466,7 @@ def _nearest(
 
 def project(  # noqa: PLR0913 - keywords with defaults
     value: EmbeddingTable | PositionEncoding,
-    method: str | Any = "pca",
+    method: Method = "pca",
     dims: int = 2,
     *,
     rows: Sequence[int | str] | NDArray[np.integer] | None = None,
@@ -508,7 +508,7 @@ def project(  # noqa: PLR0913 - keywords with defaults
         options: dict[str, Any] = {"seed": seed, "umap": umap, "progress": progress, "preview": preview}
         found = project(table.pick(places), method, dims, **options)
         return Projection(**{**vars(found), "rows": places[found.rows]})
-    if hasattr(method, "fit_transform"):
+    if not isinstance(method, str) and hasattr(method, "fit_transform"):
         with shown(f"{type(method).__name__} of {table.name}", progress) as told:
             return _made(table, Layout(*fitted(method, table)), type(method).__name__, seed, {"estimator": str(method)})
     method = method_named(method)

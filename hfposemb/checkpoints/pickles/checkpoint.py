@@ -383,11 +383,16 @@ def copied(entry: Entry, *, name: str) -> Iterator[Path]:
         yield path
 
 
-def start_child() -> subprocess.Popen[bytes]:
-    """Start a fresh interpreter that serves one file over its pipes."""
+def start_child(module: str = f"{__package__}.child", function: str = "serve_pickle") -> subprocess.Popen[bytes]:
+    """Start a fresh interpreter that serves one file over its pipes.
+
+    Args:
+        module: Module of the function that it calls.
+        function: Name of the function.
+    """
     # -P and an explicit path, so that no module is imported from the working directory.
     places = [str(Path(__file__).parents[3]), *(place for place in sys.path if os.path.isabs(place))]
-    run = f"from {__package__}.child import serve_pickle; serve_pickle()"
+    run = f"from {module} import {function}; {function}()"
     return subprocess.Popen(
         [
             sys.executable,

@@ -78,7 +78,7 @@ def serve_pickle() -> None:
             raise _RefusedError(refused)
         # Else an index beyond its axis is written to.
         torch.sparse.check_sparse_tensor_invariants.enable()  # type: ignore[no-untyped-call]
-        _bound(task["memory"])
+        bound(task["memory"])
         tensors = _state_dict(_load(task["path"]))
         header = json.dumps(_describe(tensors), separators=(",", ":")).encode()
         _answer(answers, memoryview(header))
@@ -112,7 +112,7 @@ def _refuse(pipe: IO[bytes], words: str) -> None:
     pipe.flush()
 
 
-def _bound(memory: int) -> None:
+def bound(memory: int) -> None:
     """Limit memory to ``memory`` bytes beyond current use, and forbid writing files."""
     with suppress(ImportError, AttributeError, ValueError, OSError):
         import resource

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...memory_maps import lent, mapped
+from ...tables.saved.facts import METADATA_BYTES
 from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
 from ..limits import DEFAULT_LIMITS, Limits
 from ..strict_json import fault, foreign, open_regular, read_json, shortened
@@ -44,7 +45,6 @@ _STORED: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("U8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"), np.dtype("u1")),
 }
 
-
 _WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
@@ -55,7 +55,7 @@ CODES = frozenset(_STORED)
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
 _LEAST_ENTRY = len(b'"__metadata__":{}')
-TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": 10_000_000, "metadata_keys": 10_000}
+TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": METADATA_BYTES, "metadata_keys": 10_000}
 """Limits of a tensor's name and of the metadata of a header."""
 
 

@@ -161,7 +161,7 @@ def test_long_answers_are_summarised(url: str) -> None:
         ("similarity", {"source": "sample:bert", "rows": []}, "InputError", "rows must be a list of 1 to 12 entries"),
         ("project", {"source": "sample:bert", "dims": 4}, "InputError", "dims must be one of 2, 3; got 4"),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),
-        ("compare", {"sources": [SHORT] * 5}, "InputError", "sources must be a list of 1 to 4 entries, each a string"),
+        ("compare", {"sources": [SHORT] * 9}, "InputError", "sources must be a list of 1 to 8 entries, each a string"),
         ("delete", {}, "InputError", "there is no tool 'hfposemb_delete'; the tools: hfposemb_info, "),
     ],
 )

@@ -196,8 +196,8 @@ def test_check(client: Client) -> None:
         ),
         ("check", {"source": "sinusoidal:16x8"}, "'sinusoidal:16x8' has no files to check"),
         ("check", {"source": ["sample:bert"]}, "source must be a string of at most 1,024 characters"),
-        ("compare", {"sources": []}, "sources must be a list of 1 to 4 strings"),
-        ("compare", {"sources": ["random:8x4"] * 5}, "sources must be a list of 1 to 4 strings"),
+        ("compare", {"sources": []}, "sources must be a list of 1 to 8 strings"),
+        ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 strings"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(

@@ -1,0 +1,1 @@
+"""Tables in files of their own: what is written, and what the files state about them."""
