@@ -15,7 +15,7 @@ from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 
-from tests.browser.waiting import until
+from tests.browser.waiting import still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -84,6 +84,7 @@ def test_page_without_sources_is_empty_and_says_so(page: Page, serve: Callable[.
     until(page, tab.inner_text, "Positions")
     chips = page.locator(".sources:visible .token .token-remove")
     for left in reversed(range(7)):
+        still(page)  # a chip that is being drawn anew loses the click
         chips.first.click()
         until(page, chips.count, left)
     for tab, said in EMPTY.items():

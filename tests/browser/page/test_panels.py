@@ -84,8 +84,9 @@ def test_four_sources_are_level_and_nothing_moves(site: Callable[..., str], page
 
 def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], page: Page) -> None:
     open_page(page, site)
-    before = page.evaluate(PLACES)
     first, second = (page.locator(".panel[data-key^='shape ']").nth(place) for place in (0, 1))
+    first.evaluate("(node) => node.scrollIntoView({block: 'center'})")
+    before = page.evaluate(PLACES)
     held(first, "Table").press("Enter")
     drawer = first.get_by_role("dialog")
     until(page, drawer.is_visible, True)
@@ -115,18 +116,19 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
 
 def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str], page: Page) -> None:
     open_page(page, site)
-    before = page.evaluate(PLACES)
     first = page.locator(".panel[data-key^='shape ']").first
+    first.evaluate("(node) => node.scrollIntoView({block: 'center'})")
+    before = page.evaluate(PLACES)
     font = "(node) => parseFloat(node.querySelector('.stage').layout.font.size)"
-    small = first.locator(".plot").evaluate(font)
+    small = first.locator(".plot.deep").evaluate(font)
     first.locator(".more").focus()
     page.keyboard.press("p")
     shown = page.locator("dialog .panel.presented")
     still(page)
-    assert shown.locator(".plot").evaluate(font) == 1.6 * small
-    plot = shown.locator(".plot").bounding_box()
+    assert shown.locator(".plot.deep").evaluate(font) == 1.6 * small
+    plot = shown.locator(".plot.deep").bounding_box()
     assert plot
-    assert plot["width"] > 0.9 * page.evaluate("innerWidth")
+    assert plot["width"] > 0.45 * page.evaluate("innerWidth"), "the curve has half, its stripes the other"
     assert plot["height"] > 0.5 * page.evaluate("innerHeight")
     assert shown.locator(".scale-bars").is_visible(), "the scale that the row shares is beside it"
     page.evaluate("document.body.classList.add('dark')")
@@ -142,7 +144,7 @@ def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str]
     still(page)
     assert page.evaluate(PLACES) == before
     assert first.locator(".more").evaluate("(node) => node === document.activeElement")
-    assert first.locator(".plot").evaluate(font) == small
+    assert first.locator(".plot.deep").evaluate(font) == small
 
 
 def test_a_saved_page_draws_without_a_network(

@@ -69,7 +69,7 @@ def test_two_panels_under_a_path_draw_and_leave_each_other_alone(page: Page) -> 
         slider = left.locator("input[type=range]:visible")
         slider.focus()
         slider.fill("7")
-        until(page, lambda: marks(page), [7, before[1]])
+        until(page, lambda: marks(page), [7, before[0]])
         slider.dispatch_event("pointerup")
         until(page, lambda: left.get_by_text("Position 7").count(), lambda count: count > 0)
         assert right.get_by_text("Position 7").count() == 0
