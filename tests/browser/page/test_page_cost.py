@@ -61,7 +61,7 @@ def test_first_and_next_visit(address: str, page: Page, received: dict[str, dict
     drawn(page)
     again = [one for one in received.values() if one["bytes"]]
     assert len(again) <= 16, [one["url"] for one in again]
-    assert sum(one["bytes"] for one in again) <= 90_000
+    assert sum(one["bytes"] for one in again) <= 150_000
 
 
 def test_a_tab_loads_no_script_again(address: str, page: Page, received: dict[str, dict[str, Any]]) -> None:
