@@ -27,7 +27,7 @@ from tests.project.conftest import build
 from tests.support.base_commands import REFUSED, RUNNER, RUNS
 from tests.support.installing import ROOT, clone, run, tracked
 
-in_full = pytest.mark.skipif(not FULL, reason="installs from a package index; runs in make test-full")
+in_full = pytest.mark.skipif(not FULL, reason="builds again, or installs from a package index; runs in make test-full")
 
 BASE_MEGABYTES = 320
 """Most that the package and what it needs may take, installed without extras; pip itself apart."""
@@ -72,6 +72,7 @@ def test_files_are_named_by_the_version(built: Path) -> None:
     assert {path.name.split("-")[1].removesuffix(".tar.gz") for path in built.iterdir()} == {hpe.__version__}
 
 
+@in_full
 def test_a_second_build_has_the_same_bytes(built: Path, tmp_path: Path) -> None:
     """In another folder, at another time, where files are writable by a group."""
     tree = clone(tmp_path / "elsewhere" / "clone")
