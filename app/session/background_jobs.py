@@ -16,7 +16,6 @@ from hfposemb.errors import HfposembError
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import QUIET
-from ..components.happened import Happened
 from ..components.hidden import State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
@@ -112,8 +111,15 @@ class JobRunner:
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
+        def cancel(wanted: list[Any], request: gr.Request) -> Any:
+            LINE.cancel(Visitor.of(request, public=self.public), part)
+            return gr.update(visible=False), _done(wanted, ok=False)
+
         # The job queue limits concurrency, not Gradio: events waiting in Gradio's queue would block cheap ones.
         wanted.change(compute, wanted, [line, done], **QUIET)
+        # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
+        # and hides the line as its last update.
+        line.select(cancel, wanted, [line, done], **QUIET)
         self.running[part] = BackgroundJob(line, wanted, done)
         return self.running[part]
 
@@ -211,29 +217,16 @@ class JobRunner:
 
 
 def bind_stops(running: Mapping[str, BackgroundJob], *, public: bool) -> None:
-    """Bind what stops the jobs of a page, by their parts: that something else is wanted, and Cancel in their lines."""
-    if not running:
-        return
-    wishes, jobs = [job.wanted for job in running.values()], {job.line: part for part, job in running.items()}
+    """Bind what stops the jobs of a page, by their parts, once something else is wanted."""
+    wishes = [job.wanted for job in running.values()]
 
     def stop_others(request: gr.Request, *wanted: list[Any]) -> None:
         visitor = Visitor.of(request, public=public)
         for part, one in zip(running, wanted, strict=True):
             LINE.cancel(visitor, part, but=one)
 
-    def cancel(request: gr.Request, event: Happened, *wanted: list[Any]) -> Any:
-        if event.target not in jobs:
-            return gr.skip()
-        part = jobs[event.target]
-        LINE.cancel(Visitor.of(request, public=public), part)
-        stopped = dict(zip(running, wanted, strict=True))[part]
-        return {event.target: gr.update(visible=False), running[part].done: _done(stopped, ok=False)}
-
-    gr.on([one.change for one in wishes], stop_others, wishes, None, trigger_mode="always_last", **QUIET)
-    # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
-    # and hides the line as its last update.
-    outputs = [*jobs, *(job.done for job in running.values())]
-    gr.on([line.select for line in jobs], cancel, wishes, outputs, trigger_mode="multiple", **QUIET)
+    if wishes:
+        gr.on([one.change for one in wishes], stop_others, wishes, None, trigger_mode="always_last", **QUIET)
 
 
 def _draft_key(key: Hashable) -> Hashable:

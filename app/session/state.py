@@ -187,35 +187,39 @@ class Session:
     def bind_folds(self) -> None:
         """Keep whether each accordion of the page is open, once all tabs are drawn."""
         kept = {one.name: one.component for one in self.controls}
-        states = {box: kept[name] for name, box in self.folds.items()}
+        states = {name: kept[name] for name in self.folds}
+
+        def named(event: Happened) -> list[Any]:
+            # Gradio makes a new object, with another number, of a component that was updated; its classes stay.
+            classes = getattr(event.target, "elem_classes", ())
+            return [state for name, state in states.items() if f"fold-{name}" in classes]
 
         def expand(event: Happened) -> Any:
-            return {states[event.target]: True} if event.target in states else gr.skip()
+            return dict.fromkeys(named(event), True) or gr.skip()
 
         def collapse(event: Happened) -> Any:
-            return {states[event.target]: False} if event.target in states else gr.skip()
+            return dict.fromkeys(named(event), False) or gr.skip()
 
         if states:
             options = {**QUIET, "trigger_mode": "multiple"}  # a link opens several at once
-            gr.on([box.expand for box in states], expand, None, list(states.values()), **options)
-            gr.on([box.collapse for box in states], collapse, None, list(states.values()), **options)
+            boxes = self.folds.values()
+            gr.on([box.expand for box in boxes], expand, None, list(states.values()), **options)
+            gr.on([box.collapse for box in boxes], collapse, None, list(states.values()), **options)
 
     def bind_tabs(self, items: Mapping[str, gr.Tab]) -> None:
         """Keep the name of the open tab in ``active``.
 
         On a linked page the answer to the first tab tells the page's scripts that the server knows its tab.
         """
-        names = {item: name for name, item in items.items()}
         unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
         ready = [gr.HTML("", js_on_load=on_load("announceReady"), **unseen)] if self.linked else []
 
         def select(event: Happened) -> Any:
-            if event.target not in names:
-                return gr.skip()
-            return {self.active: names[event.target], **dict.fromkeys(ready, "ready")}
+            name = getattr(event.target, "id", None)
+            return {self.active: name, **dict.fromkeys(ready, "ready")} if name in items else gr.skip()
 
         options = {**QUIET, "trigger_mode": "multiple"}
-        gr.on([item.select for item in names], select, None, [self.active, *ready], **options)
+        gr.on([item.select for item in items.values()], select, None, [self.active, *ready], **options)
 
     def when(
         self,
