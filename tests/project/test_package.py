@@ -102,6 +102,7 @@ comparison -> composition analysis models tables
 figures -> comparison composition analysis tables
 checks -> models analysis checkpoints tables samples
 surveys -> comparison models analysis checkpoints tables
+training -> models tables
 reports -> figures comparison models analysis tables
 widget -> reports figures comparison models analysis tables
 """
