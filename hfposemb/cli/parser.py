@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +24,7 @@ from .inspecting import (
     run_extract,
     run_head,
     run_info,
+    run_kinship,
     run_mixture,
     run_neighbours,
     run_odd,
@@ -35,6 +34,7 @@ from .inspecting import (
     run_verify,
 )
 from .measuring import run_atlas, run_compare, run_reproduce, run_survey, run_trajectory
+from .option_types import Schema, count, port
 from .options import Command
 from .serving import run_app, run_space
 from .skill import run_skill
@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         _export_command,
         _check_commands,
         _finding_commands,
+        _kinship_command,
         _cache_command,
         _skill_command,
     ):
@@ -218,7 +219,7 @@ def _compare_command(commands: Commands) -> None:
     )
     command.add_argument(
         "--draws",
-        type=_count,
+        type=count,
         default=DRAWS,
         metavar="N",
         help=f"surrogates per chance level, 0 for none (default: {DRAWS})",
@@ -235,7 +236,7 @@ def _compare_command(commands: Commands) -> None:
         default=[],
         help="further metrics, which take minutes; may be repeated",
     )
-    command.add_argument("--schema", action=_Schema, help="print the JSON Schema of --json and exit")
+    command.add_argument("--schema", action=Schema, help="print the JSON Schema of --json and exit")
     command.add_argument("--out", type=Path, metavar="FILE", help="write a self-contained .html page")
 
 
@@ -253,7 +254,7 @@ def _survey_commands(commands: Commands) -> None:
         help="add the Hub models with this tag (with all tags, if repeated)",
     )
     command.add_argument(
-        "--limit", type=_count, default=50, metavar="N", help="maximum number of Hub models (default: 50)"
+        "--limit", type=count, default=50, metavar="N", help="maximum number of Hub models (default: 50)"
     )
     command.add_argument("--revisions", metavar="PATTERN", help='revisions of a single source, such as "step*"')
     _add_metrics(command, draws=DRAWS)
@@ -295,7 +296,7 @@ def _survey_commands(commands: Commands) -> None:
     command.add_argument(
         "--revisions", required=True, metavar="PATTERN", help='pattern of its checkpoints, such as "step*"'
     )
-    command.add_argument("--most", type=_count, metavar="N", help="number of checkpoints, evenly spaced (default: all)")
+    command.add_argument("--most", type=count, metavar="N", help="number of checkpoints, evenly spaced (default: all)")
     command.add_argument("--table", choices=("position", "token"), default="position", help="(default: position)")
     _add_metrics(command, draws=0)
     command.add_argument(
@@ -357,7 +358,7 @@ def _check_commands(commands: Commands) -> None:
         "sources", nargs="+", metavar="SOURCE", help="owner/name, ./folder, ./file.safetensors or a sample"
     )
     command.add_argument("--full", action="store_true", help="read whole tables, all headers and the whole tokenizer")
-    command.add_argument("--schema", action=_Schema, const="check", help="print the JSON Schema of --json and exit")
+    command.add_argument("--schema", action=Schema, const="check", help="print the JSON Schema of --json and exit")
     command.add_argument("--sarif", type=Path, metavar="FILE", help="write the findings as SARIF 2.1.0, for GitHub")
 
     command = _command(
@@ -415,7 +416,7 @@ def _finding_commands(commands: Commands) -> None:
         "--count", type=int, default=20, metavar="N", help="number of tokens that differ most and least (default: 20)"
     )
     command.add_argument(
-        "--draws", type=_count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
+        "--draws", type=count, default=39, metavar="N", help="surrogates per chance level, at least 19 (default: 39)"
     )
 
     command = _command(
@@ -426,6 +427,19 @@ def _finding_commands(commands: Commands) -> None:
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
+
+
+def _kinship_command(commands: Commands) -> None:
+    """Add the command that tells whether models were made from one another."""
+    command = _command(
+        commands, "kinship", run_kinship, "tell from a few token rows whether models were made from one another"
+    )
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help=f"{_SOURCES}, or a file of --save")
+    command.add_argument("--against", type=Path, metavar="FOLDER", help="compare one source with all files of --save")
+    command.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
+    )
+    _add_access(command)
 
 
 def _cache_command(commands: Commands) -> None:
@@ -452,7 +466,7 @@ def _add_serving(command: argparse.ArgumentParser) -> None:
         "--host", metavar="ADDRESS", help="address to listen on, such as 0.0.0.0 for all (default: this machine only)"
     )
     command.add_argument(
-        "--port", type=_port, metavar="N", help="port to listen on (default: first free port from 7860)"
+        "--port", type=port, metavar="N", help="port to listen on (default: first free port from 7860)"
     )
     command.add_argument("--share", action="store_true", help="create a public link through Gradio's tunnel")
     command.add_argument(
@@ -513,7 +527,7 @@ def _add_metrics(command: argparse.ArgumentParser, *, draws: int) -> None:
     )
     command.add_argument(
         "--draws",
-        type=_count,
+        type=count,
         default=draws,
         metavar="N",
         help=f"surrogates per chance level, 0 for none (default: {draws})",
@@ -525,12 +539,10 @@ def _add_engine(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scheduler", metavar="ADDRESS", help="address of the Dask scheduler, such as tcp://host:8786"
     )
-    command.add_argument(
-        "--workers", type=_count, metavar="N", help="number of local processes (default: one per core)"
-    )
+    command.add_argument("--workers", type=count, metavar="N", help="number of local processes (default: one per core)")
     command.add_argument(
         "--requests",
-        type=_count,
+        type=count,
         default=REQUESTS,
         metavar="N",
         help=f"concurrent requests to the Hub, over all workers (default: {REQUESTS})",
@@ -571,29 +583,3 @@ def _add_metric(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="subtract the mean row first (Mu & Viswanath 2018), for strongly anisotropic tables",
     )
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give a number from 1 to 65535")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 7):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 999,999")
-    return int(text)
-
-
-class _Schema(argparse.Action):
-    """Print the JSON Schema and exit instead of running the command, like ``--version``."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **more)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from ..checks.report_formats import SCHEMA
-        from ..reports.json_schema import COMPARISON
-
-        print(json.dumps(SCHEMA if self.const == "check" else COMPARISON, indent=2, ensure_ascii=False))
-        parser.exit()

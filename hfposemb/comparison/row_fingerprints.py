@@ -35,7 +35,7 @@ ANCHOR_BYTES = 2**19
 MOST_FILE_BYTES = 2**20
 """Largest file that is read as a fingerprint."""
 
-ENDING = ".kinship.npz"
+ENDING = ".kinship.safetensors"
 VERSION = 1
 PRECISIONS = ("F32", "F16", "BF16")
 """Precisions in which rows are hashed, from the finest to the coarsest."""
@@ -79,7 +79,7 @@ class Fingerprint:
     @property
     def width(self) -> int:
         """Numbers in a row."""
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     def __repr__(self) -> str:
         """Describe the fingerprint by its source and sizes."""
@@ -89,7 +89,7 @@ class Fingerprint:
         """Write the fingerprint to a file of less than a megabyte; its rows are rounded to eight bits.
 
         Args:
-            path: The file, whose name ends in ``.kinship.npz``.
+            path: The file, whose name ends in ``.kinship.safetensors``.
 
         Returns:
             The file.
@@ -98,7 +98,7 @@ class Fingerprint:
             InputError: If the name ends otherwise.
 
         >>> import hfposemb as hpe
-        >>> path = hpe.fingerprint("sample:gpt2").save("gpt2.kinship.npz")
+        >>> path = hpe.fingerprint("sample:gpt2").save("gpt2.kinship.safetensors")
         >>> hpe.kinship(path, "sample:gpt2").verdict
         'same'
         """
@@ -109,18 +109,24 @@ class Fingerprint:
         vectors = self.vectors[:most]
         steps = np.abs(vectors).max(axis=1, initial=0) / 127
         codes = np.rint(np.divide(vectors, steps[:, None], out=np.zeros_like(vectors), where=steps[:, None] > 0))
-        facts = {name: getattr(self, name) for name in _FACTS}
-        said = np.frombuffer(json.dumps({"version": VERSION, **facts}).encode(), np.uint8)
+        parts: dict[str, NDArray[Any]] = {
+            "sketch": self.sketch,
+            "anchors": self.anchors[:most],
+            "digests": self.digests[:most],
+            "codes": codes.astype(np.int8),
+            "steps": steps.astype(np.float32),
+        }
+        facts = {"version": VERSION, **{name: getattr(self, name) for name in _FACTS}}
+        head: dict[str, Any] = {"__metadata__": {"fingerprint": json.dumps(facts)}}
+        at = 0
+        for name, part in parts.items():
+            head[name] = {"dtype": _KINDS[name][0], "shape": part.shape, "data_offsets": [at, at + part.nbytes]}
+            at += part.nbytes
+        said = json.dumps(head).encode()
         with complete_file(out) as file:
-            np.savez(
-                file,
-                facts=said,
-                sketch=self.sketch,
-                anchors=self.anchors[:most],
-                digests=self.digests[:most],
-                codes=codes.astype(np.int8),
-                steps=steps.astype(np.float32),
-            )
+            file.write(len(said).to_bytes(8, "little") + said)
+            for name, part in parts.items():
+                file.write(part.astype(_KINDS[name][1]).tobytes())
         return out
 
 
@@ -133,6 +139,16 @@ _FACTS: Mapping[str, type] = {
     "words": int,
     "vocabulary": str,
 }
+
+
+_KINDS = {
+    "sketch": ("U64", np.dtype("<u8"), 1),
+    "anchors": ("U64", np.dtype("<u8"), 1),
+    "digests": ("U64", np.dtype("<u8"), 2),
+    "codes": ("I8", np.dtype("|i1"), 2),
+    "steps": ("F32", np.dtype("<f4"), 1),
+}
+"""Tensors of a file, in their order: kind in safetensors and in NumPy, and number of axes."""
 
 
 def token_hashes(table: EmbeddingTable) -> Hashes:
@@ -252,73 +268,59 @@ def read_fingerprint(path: str | Path) -> Fingerprint:
     """
     file = Path(path)
     try:
-        if (size := file.stat().st_size) > MOST_FILE_BYTES:
-            raise SourceError(f"{_shown(file)} has {size:,} bytes; a fingerprint has at most {MOST_FILE_BYTES:,}")
-        return _checked(_arrays(file), file)
-    except SourceError:
-        raise
+        with file.open("rb") as opened:
+            raw = opened.read(MOST_FILE_BYTES + 1)
     except OSError as error:
         raise SourceError(f"{_shown(file)} cannot be read: {error.strerror or 'not a file'}") from error
-    except Exception as error:  # zipfile, NumPy and JSON raise many kinds for a stranger's bytes
+    if len(raw) > MOST_FILE_BYTES:
+        raise _wrong(file, f"it has more than {MOST_FILE_BYTES:,} bytes")
+    try:
+        facts, arrays = _parts(raw)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _wrong(file, "it is damaged") from error
+    return _checked(facts, arrays, file)
 
 
-_KINDS = {"facts": "|u1", "sketch": "<u8", "anchors": "<u8", "digests": "<u8", "codes": "|i1", "steps": "<f4"}
-
-
-def _arrays(file: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a file without unpacking more than ``MOST_FILE_BYTES``."""
-    from zipfile import ZIP_STORED, ZipFile
-
-    with ZipFile(file) as packed:
-        members = packed.infolist()
-        if {one.filename for one in members} != {f"{name}.npy" for name in _KINDS} or len(members) != len(_KINDS):
-            raise _wrong(file, "its parts are others")
-        if any(one.compress_type != ZIP_STORED for one in members):
-            raise _wrong(file, "its parts are compressed")
-        found = {}
-        for name in _KINDS:
-            with packed.open(f"{name}.npy") as part:
-                found[name] = _array(part.read(MOST_FILE_BYTES), file)
-    return found
-
-
-def _array(raw: bytes, file: Path) -> NDArray[Any]:
-    """Return the array of an .npy file of version 1; nothing in it is evaluated but shape, order and dtype."""
-    from io import BytesIO
-
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(_after_magic(stream := BytesIO(raw)))
-    if by_columns or dtype.str not in _KINDS.values() or math.prod(shape) * dtype.itemsize != len(raw) - stream.tell():
-        raise _wrong(file, "a part has another size")
-    return np.frombuffer(raw, dtype, offset=stream.tell()).reshape(shape)
-
-
-def _after_magic(stream: Any) -> Any:
-    if np.lib.format.read_magic(stream) != (1, 0):
+def _parts(raw: bytes) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return the facts and tensors of a file, which must lie in their order and fill it."""
+    start = 8 + int.from_bytes(raw[:8], "little")
+    head = json.loads(raw[8:start])
+    if set(head) != {"__metadata__", *_KINDS}:
         raise ValueError
-    return stream
+    arrays, at = {}, 0
+    for name, (kind, dtype, axes) in _KINDS.items():
+        shape = head[name]["shape"]
+        if head[name]["dtype"] != kind or len(shape) != axes or any(type(one) is not int or one < 1 for one in shape):
+            raise ValueError
+        stop = at + math.prod(shape) * dtype.itemsize
+        if head[name]["data_offsets"] != [at, stop] or start + stop > len(raw):
+            raise ValueError
+        arrays[name] = np.frombuffer(raw[start + at : start + stop], dtype).reshape(shape)
+        at = stop
+    if start + at != len(raw):
+        raise ValueError
+    return json.loads(head["__metadata__"]["fingerprint"]), arrays
 
 
-def _checked(arrays: Mapping[str, NDArray[Any]], file: Path) -> Fingerprint:
-    facts = json.loads(arrays["facts"].tobytes())
+def _checked(facts: Any, arrays: Mapping[str, NDArray[Any]], file: Path) -> Fingerprint:
     if not isinstance(facts, dict) or facts.get("version") != VERSION:
         raise _wrong(file, f"this version of hfposemb reads version {VERSION}")
     if any(type(facts.get(name)) is not kind for name, kind in _FACTS.items()):
         raise _wrong(file, "it does not say what it is of")
-    codes, steps, count = arrays["codes"], arrays["steps"], len(arrays["anchors"])
-    shapes = (arrays["digests"].shape, steps.shape, arrays["anchors"].ndim, arrays["sketch"].ndim, codes.ndim)
-    if shapes != ((count, len(PRECISIONS)), (count,), 1, 1, 2) or len(codes) != count or not codes.shape[1]:
+    count = len(arrays["anchors"])
+    if arrays["digests"].shape != (count, len(PRECISIONS)) or not count == len(arrays["codes"]) == len(arrays["steps"]):
         raise _wrong(file, "its parts do not fit together")
-    if any(arrays[name].dtype.str != kind for name, kind in _KINDS.items()) or not np.isfinite(steps).all():
-        raise _wrong(file, "its numbers are of another kind")
+    if not np.isfinite(arrays["steps"]).all():
+        raise _wrong(file, "its numbers are not finite")
     if any((arrays[name][1:] <= arrays[name][:-1]).any() for name in ("anchors", "sketch")):
         raise _wrong(file, "its tokens are not in order")
     if facts["exact"] not in PRECISIONS or not (0 <= facts["words"] < 2**40 and 0 <= facts["rows"] < 2**40):
         raise _wrong(file, "its sizes are impossible")
-    vectors = codes.astype(np.float32) * steps[:, None]
-    said = {name: display(facts[name], width=300) if kind is str else facts[name] for name, kind in _FACTS.items()}
-    kept = {name: arrays[name] for name in ("sketch", "anchors", "digests")}
-    return Fingerprint(**said, **kept, vectors=vectors)
+    said: dict[str, Any] = {
+        name: display(facts[name], width=300) if kind is str else facts[name] for name, kind in _FACTS.items()
+    }
+    kept: dict[str, Any] = {name: arrays[name] for name in ("sketch", "anchors", "digests")}
+    return Fingerprint(**said, **kept, vectors=arrays["codes"].astype(np.float32) * arrays["steps"][:, None])
 
 
 def _wrong(file: Path, why: str) -> SourceError:

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, SourceError
 from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..numbers import number, percent
@@ -48,6 +48,9 @@ INSIDE = 0.98
 
 OVERLAP = 0.5
 """Share of the smaller vocabulary below which its rows may have been made anew for another tokenizer."""
+
+SCREENED, ALIKE = 64, 0.9
+"""Rows whose cosines are compared before a rotation is looked for in a search, and the correlation that allows one."""
 
 MOST_MATCHED = 8192
 """Most columns that are matched with each other."""
@@ -129,7 +132,7 @@ def kinship(a: Model, b: Model) -> Kinship:
 
     Args:
         a: An open source, a name or path as in ``hpe.extract``, or a fingerprint.
-        b: The same; a path that ends in ``.kinship.npz`` is a fingerprint.
+        b: The same; a path that ends in ``.kinship.safetensors`` is a fingerprint.
 
     Raises:
         SourceError: If a source cannot be opened.
@@ -184,14 +187,44 @@ def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
     return tuple(kinship(left, right) for left, right in combinations(opened, 2))
 
 
-def compared(a: Fingerprint, b: Fingerprint) -> Kinship:
+def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
+    """Compare a model with every fingerprint of a folder, the closest first.
+
+    Args:
+        model: As in ``kinship``.
+        folder: Folder with files that end in ``.kinship.safetensors``.
+
+    Returns:
+        What was found, and an error line for each file that is no fingerprint.
+
+    Raises:
+        InputError: If the folder has no fingerprints.
+        SourceError: If the model cannot be opened.
+    """
+    given = Path(folder)
+    files = sorted(given.glob(f"*{ENDING}"))
+    if not files:
+        raise InputError(f"{given} has no files that end in {ENDING}; hfposemb kinship --save FOLDER writes them")
+    opened = _opened(model)
+    one = opened if isinstance(opened, Fingerprint) else of_table(opened)
+    found, wrong = [], []
+    for file in files:
+        try:
+            found.append(compared(one, read_fingerprint(file), brief=True))
+        except SourceError as error:
+            wrong.append(str(error))
+    return tuple(sorted(found, key=lambda pair: (-pair.kin, -pair.score))), tuple(wrong)
+
+
+def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
     """Compare two fingerprints.
 
     Args:
         a: The first.
         b: The second.
+        brief: Whether to try no rotation of rows whose distances differ too much for one.
     """
-    pair = _Pair(a, b)
+    pair = _Pair(a, b, brief=brief)
     if reason := pair.untested():
         return Kinship(a.name, b.name, "cannot tell", 0.0, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
     evidence = pair.evidence()
@@ -206,8 +239,8 @@ def compared(a: Fingerprint, b: Fingerprint) -> Kinship:
 class _Pair:
     """The rows that two fingerprints share, and what is measured on them, each computed once."""
 
-    def __init__(self, a: Fingerprint, b: Fingerprint) -> None:
-        self.a, self.b = a, b
+    def __init__(self, a: Fingerprint, b: Fingerprint, *, brief: bool) -> None:
+        self.a, self.b, self.brief = a, b, brief
         _, left, right = np.intersect1d(a.anchors, b.anchors, assume_unique=True, return_indices=True)
         if a.width == b.width:
             usable = [np.isfinite(one).all(axis=1) & one.any(axis=1) for one in (a.vectors[left], b.vectors[right])]
@@ -258,7 +291,7 @@ class _Pair:
         """Standard deviation of that cosine if the axes of one are turned at random: ‖XᵀY‖ / (n √d)."""
         x, y = self.rows
         # ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩
-        squares = float(np.vdot(x @ x.T, y @ y.T)) / self.a.width
+        squares = float(np.vdot(x @ x.T, y @ y.T) if len(x) < x.shape[1] else np.square(x.T @ y).sum()) / self.a.width
         if self.sorted_axes:
             # Axes in the order of their variance are the same for all but their signs.
             squares = max(squares, float(np.square(np.einsum("ij,ij->j", x, y)).sum()))
@@ -310,12 +343,20 @@ class _Pair:
             Evidence("rows equal to the bit", self.equal, 0.0, 1 / self.count),
             Evidence("cosine in the same axes", self.cosine, 0.0, self.needed),
         ]
-        if not self.in_place:
+        if self.rotations:
             found += [
                 Evidence("cosine after a rotation", self.turned, 0.0, ROTATED),
                 Evidence("cosine after permuting columns", self.permuted, 0.0, ROTATED),
             ]
         return found
+
+    @lazy_attribute
+    def rotations(self) -> bool:
+        """Whether a rotation is looked for; no rotation changes cosines between rows."""
+        if self.in_place or not self.brief:
+            return not self.in_place
+        x, y = (rows[:SCREENED] @ rows[:SCREENED].T for rows in self.rows)
+        return float(np.corrcoef(x.ravel(), y.ravel())[0, 1]) > ALIKE
 
     @property
     def in_place(self) -> bool:
@@ -344,7 +385,7 @@ class _Pair:
             if same_words:
                 return ("same" if self.equal == 1 else "derived"), said
             return self._resized(), said
-        if max(self.turned, self.permuted) >= ROTATED:
+        if self.rotations and max(self.turned, self.permuted) >= ROTATED:
             how = "a permutation of columns with signs" if self.permuted >= ROTATED else "a rotation"
             return "rotated", f"cosine {number(max(self.turned, self.permuted))} of held-out rows after {how}"
         if self.needed > POWER:

@@ -45,6 +45,7 @@ COMMANDS = (
     "reproduce",
     "odd",
     "changes",
+    "kinship",
     "head",
     "cache",
     "skill",
