@@ -52,6 +52,9 @@ OVERLAP = 0.5
 SCREENED, ALIKE = 64, 0.9
 """Rows whose cosines are compared before a rotation is looked for in a search, and the correlation that allows one."""
 
+BRIEF, SUGGESTED = 2**16, 0.01
+"""Numbers of each table that a search compares first, at least 32 rows, and the p from which it compares all."""
+
 MOST_MATCHED = 8192
 """Most columns that are matched with each other."""
 
@@ -210,10 +213,17 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
     found, wrong = [], []
     for file in files:
         try:
-            found.append(compared(one, read_fingerprint(file), brief=True))
+            found.append(_screened(one, read_fingerprint(file)))
         except SourceError as error:
             wrong.append(str(error))
     return tuple(sorted(found, key=lambda pair: (-pair.kin, -pair.score))), tuple(wrong)
+
+
+def _screened(a: Fingerprint, b: Fingerprint) -> Kinship:
+    """Compare a few rows, and the others if those suggest anything."""
+    found = compared(a, b, brief=True)
+    suggested = found.kin or len(found.evidence) > 2 or (found.p is not None and found.p <= SUGGESTED)
+    return compared(a, b) if suggested else found
 
 
 def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
@@ -222,7 +232,7 @@ def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
     Args:
         a: The first.
         b: The second.
-        brief: Whether to try no rotation of rows whose distances differ too much for one.
+        brief: Whether to compare a few rows only, and to try no rotation where their cosines differ too much for one.
     """
     pair = _Pair(a, b, brief=brief)
     if reason := pair.untested():
@@ -242,6 +252,9 @@ class _Pair:
     def __init__(self, a: Fingerprint, b: Fingerprint, *, brief: bool) -> None:
         self.a, self.b, self.brief = a, b, brief
         _, left, right = np.intersect1d(a.anchors, b.anchors, assume_unique=True, return_indices=True)
+        if brief:
+            few = max(SCREENED // 2, min(4 * SCREENED, BRIEF // a.width))
+            left, right = left[:few], right[:few]
         if a.width == b.width:
             usable = [np.isfinite(one).all(axis=1) & one.any(axis=1) for one in (a.vectors[left], b.vectors[right])]
             left, right = left[usable[0] & usable[1]], right[usable[0] & usable[1]]
@@ -355,8 +368,9 @@ class _Pair:
         """Whether a rotation is looked for; no rotation changes cosines between rows."""
         if self.in_place or not self.brief:
             return not self.in_place
-        x, y = (rows[:SCREENED] @ rows[:SCREENED].T for rows in self.rows)
-        return float(np.corrcoef(x.ravel(), y.ravel())[0, 1]) > ALIKE
+        apart = ~np.eye(min(SCREENED, self.count), dtype=bool)
+        x, y = ((rows[:SCREENED] @ rows[:SCREENED].T)[apart] for rows in self.rows)
+        return float(np.corrcoef(x, y)[0, 1]) > ALIKE
 
     @property
     def in_place(self) -> bool:

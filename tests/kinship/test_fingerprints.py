@@ -94,10 +94,13 @@ def test_a_folder_of_1000_fingerprints_is_searched(tmp_path: Path) -> None:
         (tmp_path / f"{at}.kinship.safetensors").write_bytes(
             (tmp_path / f"{at % 19 + (at % 19 >= 7)}.kinship.safetensors").read_bytes()
         )
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0]
+    turned = hpe.from_arrays(token=wanted.token.vectors @ turn, labels=wanted.token.labels.texts, name="turned")
+    hpe.fingerprint(turned).save(tmp_path / "999.kinship.safetensors")
     (tmp_path / "other.kinship.safetensors").write_bytes(b"PK")
     found, wrong = search(mine, tmp_path)
     assert len(found) == 1000
-    assert [one.b for one in found if one.kin] == ["model 7"]
+    assert [(one.b, one.verdict) for one in found if one.kin] == [("model 7", "same"), ("turned", "rotated")]
     assert wrong == (wrong[0],)
     assert "other.kinship.safetensors is no fingerprint" in wrong[0]
 
