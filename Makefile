@@ -13,7 +13,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs publish-check browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -83,6 +83,10 @@ js: $(JS)/node_modules/stamp
 # plotly.js with the traces that are drawn, from its source into hfposemb/figures/bundle/: needs node, npm and a registry.
 plotly:
 	cd $(JS)/bundle && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+
+# What is left for whoever publishes: placeholders, pages that install from a checkout, and what only an account can do.
+publish-check: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.publishing
 
 check: lint lint-js docs
 	$(MAKE) test
