@@ -141,7 +141,7 @@ _FACTS: Mapping[str, type] = {
 }
 
 
-_KINDS = {
+_KINDS: dict[str, tuple[str, np.dtype[Any], int]] = {
     "sketch": ("U64", np.dtype("<u8"), 1),
     "anchors": ("U64", np.dtype("<u8"), 1),
     "digests": ("U64", np.dtype("<u8"), 2),
