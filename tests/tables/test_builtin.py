@@ -201,6 +201,19 @@ def test_what_has_no_rows_says_so(name: str) -> None:
         embeddings._table("position")
 
 
+@pytest.mark.parametrize("width", [16, 64])
+def test_relative_sinusoids_depend_on_the_distance_alone(width: int) -> None:
+    """Its rows are what Transformer-XL computes of query − key: all sines, then all cosines."""
+    encoding = made(f"relative-sinusoidal:96x{width}").position
+    angles = np.arange(-20, 21)[:, None] * 10000.0 ** (-np.arange(0, width, 2) / width)
+    rows = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    np.testing.assert_allclose(encoding.rows[encoding.row_of(-np.arange(-20, 21))], rows, atol=1e-6)
+    matrix = encoding.matrix(40)
+    for distance in range(-39, 40):
+        assert np.ptp(np.diagonal(matrix, distance)) == 0
+    assert np.ptp([sinusoidal(96, width).position.matrix(40)[t, t - 8] for t in range(8, 40)]) < 1e-6
+
+
 @pytest.mark.parametrize("theta", [10000, 500000])
 @pytest.mark.parametrize("factor", [1, 4])
 def test_rotary_is_llamas(theta: int, factor: int) -> None:

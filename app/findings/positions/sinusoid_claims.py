@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from hfposemb.analysis.positions.sinusoid_forms import (
     frequency_buildup,
     shift_rotation,
 )
+from hfposemb.analysis.row_values import Floats
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.numbers import number, percent
 
@@ -44,7 +46,7 @@ BUILT = (1, 2, 8, 64)
 LENGTH, WIDTH = 256, 128
 PAIRED = 4  # columns of the matrices
 NAMES = ("sin ω₀", "cos ω₀", "sin ω₁", "cos ω₁")
-MAP_HEIGHT = 170
+MAP_HEIGHT, MATRIX_HEIGHT = 170, 230
 
 
 def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ...]:
@@ -77,11 +79,12 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
 
 
 def buildup_title(found: FrequencyBuildup) -> str:
-    """State how many positions are nearest to a neighbour with one pair, and from how many pairs on all are."""
-    first, most = percent(float(found.neighbours[0])), percent(float(found.neighbours[-1]))
+    """State how many positions are nearest to a neighbour with one pair, and with as many pairs as it takes."""
+    enough = int(np.argmax(found.neighbours >= found.neighbours[-1]))
+    first, most = percent(float(found.neighbours[0])), percent(float(found.neighbours[enough]))
     pairs = "one pair" if found.pairs[0] == 1 else f"{found.pairs[0]} pairs"
     said = f"With {pairs} of sine and cosine, {first} of positions are nearest to a neighbour"
-    return f"{said}; with {found.pairs[-1]}, {most}"
+    return f"{said}; with {found.pairs[enough]}, {most}"
 
 
 def _is_sinusoid(source: Opened) -> bool:
@@ -100,10 +103,7 @@ def rotation_panel(step: int) -> Panel:
     """Draw the rotation of a shift by ``step``, for positions as rows and as columns."""
     found = shift_rotation(step, PAIRED)
     forms = {"Rows, as here: p R": found.for_rows, "Columns, as in the paper: M p": found.for_columns}
-    drawings = [
-        Drawing(matrix_figures.similarity_matrix(form.astype(np.float32), labels=NAMES, unit="cosine"), said)
-        for said, form in forms.items()
-    ]
+    drawings = [Drawing(_matrix(form), said) for said, form in forms.items()]
     return Panel(
         key="rotation",
         title=rotation_title(found),
@@ -113,6 +113,11 @@ def rotation_panel(step: int) -> Panel:
         actions=FILES,
         recipe=position_snippets.rotation(step, PAIRED),
     )
+
+
+def _matrix(form: Floats) -> Any:
+    figure = matrix_figures.similarity_matrix(form.astype(np.float32), labels=NAMES, unit="cosine")
+    return figure.update_layout(height=MATRIX_HEIGHT)
 
 
 def rotation_title(found: ShiftRotation) -> str:

@@ -65,10 +65,11 @@ def concatenation_panel(view: View) -> Panel:
                 found.ways, found.both, colours, ("solid", "dot", "dash"), strict=True
             )
         ]
+        equal = f"up to {found.difference:.0e}" if found.difference else "exactly"
         return replace(
             empty,
             title=concatenation_title(found, view.step, view.times),
-            subtitle=f"[x; v] times [I; I] is x + v: the largest difference is {found.difference:.0e}.",
+            subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
             drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
             foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
             actions=FILES,
@@ -126,7 +127,7 @@ def window_panel(view: View, opened: Sequence[Opened]) -> Panel:
         speaking = with_tokens(opened)
         first = PositionAddition("sinusoid", scaled=False)
         wanted = [(source.name, source, PositionAddition()) for source in speaking]
-        wanted += [(f"Sinusoid on {source.name}", source, first) for source in speaking[:1]]
+        wanted += [("Sinusoid", source, first) for source in speaking[:1]]
         for name, source, adding in wanted:
             try:
                 found[name] = one = replace(view, source=source).window(adding)
@@ -134,11 +135,11 @@ def window_panel(view: View, opened: Sequence[Opened]) -> Panel:
                 left_out.append(f"{name}: {one_line(error.reason, width=80)}")
                 continue
             asked.append((name, source, adding))
-            colour, dash = (source.color, source.dash) if adding.whose == "own" else (PALETTE["ink"].light, "dash")
+            colour, dash = (source.color, source.dash) if adding.whose == "own" else (PALETTE["ink"].light, "dot")
             series.append(Series(name, one.both, colour, dash, one.amplitudes / one.ratio, marks=(OWN,)))
         if not found:
             raise HfposembError("none of the sources adds positions to its words")
-        x = Axis("norm of positions, as a multiple of that of words", log=True)
+        x = Axis("norm of positions / norm of words", log=True)
         y = Axis("word and position recovered", share=True, **WHOLE)
         return replace(
             empty,
@@ -164,12 +165,14 @@ def window_range(found: Sweep) -> str:
 
 def window_title(found: Mapping[str, Sweep]) -> str:
     """State whose own size of positions lies inside, below or above the window in which both parts are recovered."""
-    sides: dict[str, list[str]] = {"inside": [], "below": [], "above": [], "without a window": []}
+    sides: dict[str, list[str]] = {"inside": [], "below it": [], "above it": [], "": []}
     for name, one in found.items():
         low, high = one.window or (np.nan, np.nan)
-        side = "inside" if low <= 1 <= high else "below" if low > 1 else "above" if high < 1 else "without a window"
+        side = "inside" if low <= 1 <= high else "below it" if low > 1 else "above it" if high < 1 else ""
         sides[side].append(name)
-    said = [f"{side} in {listed(names)}" for side, names in sides.items() if names and side != "without a window"]
-    if none := sides["without a window"]:
-        said.append(f"no size gives both in {listed(none)}")
-    return f"Word and position are both readable in a window of sizes; the own size lies {'; '.join(said)}"
+    none = f"no size gives back both in {listed(sides[''])}" if sides[""] else ""
+    said = ", ".join(f"{side} for {listed(names)}" for side, names in sides.items() if names and side)
+    if not said:
+        return none[0].upper() + none[1:]
+    told = f"Word and position are both readable in a window of sizes; the model’s own is {said}"
+    return f"{told}; {none}" if none else told

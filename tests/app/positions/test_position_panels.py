@@ -172,7 +172,7 @@ def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
     page = session()
     panel = position_lines.spectra(page.open(["sinusoidal:256x128"]), 0, page).panels[-1]
     assert panel.title == (
-        "With one pair of sine and cosine, 0\u00a0% of positions are nearest to a neighbour; with 64, 100\u00a0%"
+        "With one pair of sine and cosine, 0\u00a0% of positions are nearest to a neighbour; with 8, 100\u00a0%"
     )
     circle = np.stack([panel.drawings[0].figure.data[-1][axis] for axis in "xy"], axis=1)
     assert np.ptp(np.linalg.norm(circle - circle.mean(axis=0), axis=1)) < 0.1

@@ -12,7 +12,7 @@ import pytest
 import hfposemb as hpe
 from app.components.plot import Panel
 from app.findings.start import model_input
-from app.findings.words import sum_amplitude, sum_view, word_order
+from app.findings.words import sum_amplitude, sum_claims, sum_view, word_order
 from app.findings.words.sentence_words import strip
 from app.findings.words.sum_view import Asked, View
 from app.session.library import Library
@@ -112,8 +112,21 @@ def test_what_texts_claim_of_the_sum_is_measured(view: Callable[..., View]) -> N
     drawn = panels["windows"].drawings[0].figure.data[0]
     np.testing.assert_allclose(drawn.x, own_size.amplitudes / own_size.ratio)
     np.testing.assert_allclose(drawn.y, own_size.both)
-    assert "made" in panels["windows"].title
-    assert "Sinusoid on made" in panels["windows"].title
+    assert own_size.window is None
+    assert panels["windows"].title == "No size gives back both in made and Sinusoid"
+    assert "; Sinusoid " in panels["windows"].subtitle
+
+
+@pytest.mark.parametrize(("ratio", "side"), [(2.0, "inside"), (0.05, "above it"), (40.0, "below it")])
+def test_the_own_size_is_told_beside_the_window(ratio: float, side: str) -> None:
+    wide = hpe.from_arrays(
+        token=np.random.default_rng(0).standard_normal((300, 256)),
+        position=np.random.default_rng(1).standard_normal((20, 256)) / ratio,
+    )
+    found = sweep_amplitude(add_positions(wide), amplitudes=sum_view.SCALES)
+    assert sum_claims.window_title({"A": found}).endswith(f"the model’s own is {side} for A")
+    low, high = found.window or (0, 0)
+    assert (low <= 1 <= high, low > 1, high < 1) == (side == "inside", side == "below it", side == "above it")
 
 
 def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:
