@@ -12,7 +12,6 @@ import sys
 import tarfile
 import venv
 import zipfile
-from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
@@ -138,27 +137,6 @@ def test_the_workflow_publishes_tags_only_and_what_it_has_built() -> None:
     uses = [step["uses"].partition("@")[0] for step in jobs["publish"]["steps"]]
     assert uses == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]
     assert "secrets" not in json.dumps(flow)
-
-
-def test_the_command_is_an_extension_of_hf(installed: Path, tmp_path: Path) -> None:
-    """The real ``hf`` runs the installed script where ``hf extensions install`` puts it."""
-    folder = tmp_path / ".local" / "share" / "hf" / "extensions" / "hf-posemb"
-    folder.mkdir(parents=True)
-    facts = {"owner": "owner", "repo": "hf-posemb", "repo_id": "owner/hf-posemb", "short_name": "posemb"}
-    facts |= {"type": "python", "installed_at": datetime.now(UTC).isoformat()}
-    facts["executable_path"] = str(installed.parent / "hf-posemb")
-    (folder / "manifest.json").write_text(json.dumps(facts))
-    hf = str(Path(sys.executable).parent / "hf")
-    there = {**os.environ, "HOME": str(tmp_path), "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
-
-    def call(*arguments: str) -> str:
-        command = [sys.executable, hf, "posemb", *arguments]
-        done = subprocess.run(command, env=there, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert json.loads(call("info", "sample:minilm", "--json"))["tables"]["position"]["shape"] == [512, 384]
-    assert call("--help").startswith("usage: hf posemb ")
 
 
 # --- make test-full: from a package index, by the programs that users have --------------------------------------------

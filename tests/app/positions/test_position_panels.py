@@ -14,6 +14,7 @@ from app.session import shown_positions
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
+from app.tabs import positions
 from hfposemb.reports import position_findings
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import (
@@ -184,6 +185,16 @@ def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
     ]
     learned = position_lines.spectra(shown(LEARNED), 0, page)
     assert not any(one.key == "buildup" for one in learned.panels)
+
+
+@pytest.mark.parametrize("asked", [64, 31, 10**6])
+def test_a_mark_beyond_the_end_is_the_last_position(asked: int) -> None:
+    page = session()
+    drawn, *_ = positions.Handlers(page).draw_sources(page.open(["sinusoidal:32x8"]), "pca", 2, 0, asked, {}, None)
+    (panel,) = drawn.panels
+    said = " ".join([panel.emphasis, *(drawing.caption for drawing in panel.drawings)])
+    assert "Position 31" in said
+    assert "No position" not in said
 
 
 def test_titles_of_nothing_are_sentences() -> None:
