@@ -66,6 +66,8 @@ _HOME = {
     "undertrained_tokens": "analysis.tokens.undertrained",
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
+    "vocabulary_difference": "vocabularies.comparing",
+    "VocabularyDifference": "vocabularies.comparing",
     "word_plane": "analysis.tokens.word_sets",
     "write_table": "tables.saved.writing",
 }

@@ -1,0 +1,82 @@
+"""Two vocabularies compared: planted differences, formats of one vocabulary, the Hub, and what the JSON says."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import hfposemb as hpe
+from tests.hub.server import FakeHub
+from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
+
+PAIRS = pairs()
+CODES = {"same": 0, "cannot tell": 2}
+
+
+@pytest.mark.parametrize("planted", PAIRS)
+def test_planted_pairs(tmp_path: Path, planted: str) -> None:
+    pair: Pair = PAIRS[planted]
+    found = hpe.vocabulary_difference(write(tmp_path / "a", pair.a), write(tmp_path / "b", pair.b))
+    assert found.verdict == pair.verdict, str(found)
+    wanted = pair.answers.split("/") if "/" in pair.answers else pair.answers.split(" ")
+    wanted = ["cannot tell"] * 3 if pair.answers == "cannot tell" else wanted
+    assert [one.answer for one in found.answers.values()] == wanted, str(found)
+    assert found.exit_code == CODES.get(pair.verdict, 1)
+    assert not pair.finding or pair.finding in {one.name for one in found.findings}, str(found)
+    assert pair.verdict != "same" or not any(one.matters for one in found.findings)
+
+
+def test_sentencepiece_is_the_same_as_its_conversions(tmp_path: Path) -> None:
+    spm = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT * 9), model_writer=model, vocab_size=420, byte_fallback=True, model_type="bpe",
+        minloglevel=2, hard_vocab_limit=False, user_defined_symbols=["▁▁", "<turn>"],
+    )  # fmt: skip
+    read = spm.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [read.id_to_piece(row) for row in range(len(read))]
+    listed = [{"id": row, "content": pieces[row], "special": row < 3} for row in range(5)]
+    data = base("sentencepiece")
+    data = with_model(
+        {**data, "added_tokens": listed}, vocab={piece: row for row, piece in enumerate(pieces)}, merges=[]
+    )
+    ours = write(tmp_path / "model", {"tokenizer.model": model.getvalue(), "tokenizer_config.json": "{}"})
+    theirs = write(tmp_path / "json", {"tokenizer.json": json.dumps(data)})
+    theirs_too = write(tmp_path / "gguf", gguf(data, model="llama"))
+    for other in (theirs, theirs_too, ours / "tokenizer.model"):
+        found = hpe.vocabulary_difference(ours, other)
+        assert (found.verdict, found.exit_code) == ("same", 0), str(found)
+
+
+def test_models_of_the_hub_and_open_ones(hub: FakeHub, tmp_path: Path, minilm_folder: Path) -> None:
+    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    hub.add("a/minilm", {name: minilm_folder / name for name in names if (minilm_folder / name).exists()})
+    one = base()
+    hub.add("a/alone", {name: text.encode() for name, text in files(one).items() if isinstance(text, str)})
+    before = len(hub.requests)
+    found = hpe.vocabulary_difference("a/minilm", hpe.extract(minilm_folder))
+    assert (found.verdict, found.a.rows, found.b.rows) == ("same", 30_522, 30_522), str(found)
+    assert sum(one.body_bytes for one in hub.requests[before:] if "safetensors" in one.path) < 2**18
+    alone = hpe.vocabulary_difference(hpe.extract("a/minilm"), "a/alone")
+    assert (alone.verdict, alone.b.rows) == ("different", len(alone.b.texts))
+
+
+def test_what_has_no_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(hpe.HfposembError, match="formula without a vocabulary"):
+        hpe.vocabulary_difference("sinusoidal:64x8", "sample:bert")
+    with pytest.raises(hpe.HfposembError, match="does not exist"):
+        hpe.vocabulary_difference(tmp_path / "nowhere", "sample:bert")
+    broken = write(tmp_path / "broken", {"tokenizer.json": "{", "config.json": "{}"})
+    with pytest.raises(hpe.HfposembError, match=r"tokenizer\.json is not JSON"):
+        hpe.vocabulary_difference("sample:bert", broken)
+
+
+def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
+    a, b = base(), renumbered(base(), swapped(300, 301))
+    found = hpe.vocabulary_difference(write(tmp_path / "a", files(a)), write(tmp_path / "b", files(b)))
+    names = {row: piece for piece, row in a["model"]["vocab"].items()}
+    assert found.to_frame().values.tolist() == [[300, names[300], names[301], 301], [301, names[301], names[300], 300]]
+    assert "300 is" in found.answers["draft"].because
