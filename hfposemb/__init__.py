@@ -59,6 +59,7 @@ _HOME = {
     "sum_cloud": "composition.variance_decomposition",
     "survey": "surveys.source_figures",
     "sweep_amplitude": "composition.amplitude_sweep",
+    "text_coverage": "vocabularies.measured_text",
     "trajectory": "surveys.training_run",
     "translation_invariance": "analysis.geometry",
     "UMAPParameters": "analysis.projection.projecting",

@@ -84,8 +84,8 @@ def _of_special(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFi
     ours, theirs = ({one.texts[row] for row in one.special} for one in (a, b))
     differ = [text for text in ours ^ theirs if text in {*a.texts.values()} and text in {*b.texts.values()}]
     if differ:
-        one = display(min(differ).decode(errors="replace"))
-        said = f"{_tokens(len(differ))} {_are(len(differ))} special in one and ordinary in the other, such as {one!r}"
+        such = display(min(differ).decode(errors="replace"))
+        said = f"{_tokens(len(differ))} {_are(len(differ))} special in one and ordinary in the other, such as {such!r}"
         yield VocabularyFinding("special-in-one", False, said, len(differ))
 
 

@@ -6,13 +6,19 @@ import io
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
+from tokenizers import Tokenizer
 
 import hfposemb as hpe
+from hfposemb.cli.main import main
+from hfposemb.errors import InputError
+from hfposemb.vocabularies.vocabulary_schema import SCHEMA
 from tests.hub.server import FakeHub
 from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
 
 PAIRS = pairs()
+SAMPLES = Path(hpe.__file__).parent / "samples"
 CODES = {"same": 0, "cannot tell": 2}
 
 
@@ -80,3 +86,47 @@ def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
     names = {row: piece for piece, row in a["model"]["vocab"].items()}
     assert found.to_frame().values.tolist() == [[300, names[300], names[301], 301], [301, names[301], names[300], 300]]
     assert "300 is" in found.answers["draft"].because
+
+
+@pytest.mark.parametrize("planted", ["nothing", "one swapped pair", "no tokenizer in B"])
+def test_the_command_answers_by_its_exit_code_and_its_schema(
+    tmp_path: Path, planted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = PAIRS[planted]
+    paths = [str(write(tmp_path / name, given)) for name, given in (("a", pair.a), ("b", pair.b))]
+    assert main(["vocab", *paths, "--json"]) == CODES.get(pair.verdict, 1)
+    said = json.loads(capsys.readouterr().out)
+    jsonschema.validate(said, SCHEMA)
+    assert said["verdict"] == pair.verdict
+
+
+def test_the_command_ends_with_2_if_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (["sample:bert", "./nowhere"], ["sample:bert"], ["sample:bert", "--text", str(tmp_path / "none")]):
+        assert main(["vocab", *given]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "The queen's king, 北京 и Привет naïve 3.14\n" * 2_000
+    path = tmp_path / "text.txt"
+    path.write_text(text, encoding="utf-8")
+    assert main(["vocab", "sample:minilm", "--text", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    jsonschema.validate(said, SCHEMA)
+    (found,) = said["texts"]
+    reference = Tokenizer.from_file(str(SAMPLES / "minilm" / "tokenizer.json"))
+    reference.no_truncation()
+    reference.no_padding()
+    ids = reference.encode(text, add_special_tokens=False).ids
+    model = hpe.extract("sample:minilm")
+    assert (found["tokens"], found["used"], found["words"]) == (len(ids), len(set(ids)), 16_000)
+    assert found["unknown"] == ids.count(reference.token_to_id("[UNK]"))
+    assert (
+        found["unused_bytes"]
+        == (model.token.shape[0] - len(set(ids))) * model.token.shape[1] * model.token.dtype.itemsize
+    )
+    scripts = {one["script"]: one["words"] for one in found["scripts"]}
+    assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
+    with pytest.raises(InputError, match="must have words"):
+        hpe.text_coverage("sample:bert", " ")
