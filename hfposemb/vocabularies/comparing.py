@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..checkpoints.access import Visitor
+from ..checkpoints.limits import DEFAULT_LIMITS, Limits
+from ..errors import HfposembError, RefusedError
 from ..tables.embeddings import Embeddings
 from ..tables.sources import Source
 from ..tables.tabular import Columns, Tabular
@@ -79,6 +82,7 @@ class VocabularyDifference(Tabular):
             "format": FORMAT,
             "version": __version__,
             "verdict": self.verdict,
+            "headline": headline(self),
             "exit_code": self.exit_code,
             "sources": {"a": _side(self.a), "b": _side(self.b)},
             "answers": {name: asdict(one) for name, one in self.answers.items()},
@@ -106,6 +110,7 @@ def vocabulary_difference(
     b: str | Path | Source | Embeddings,
     *,
     token: str | bool | Visitor | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> VocabularyDifference:
     """Compare the vocabularies of two models, and say whether they can be merged, draft for each other or be distilled.
 
@@ -117,6 +122,7 @@ def vocabulary_difference(
         a: What ``extract`` takes, what it returned, a folder with a tokenizer alone, or one file of a tokenizer.
         b: The same of the second model.
         token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
+        limits: Limits of what is read.
 
     Returns:
         The verdict, the answers and what differs.
@@ -131,7 +137,12 @@ def vocabulary_difference(
         >>> found.verdict, found.answers["merge"].answer
         ('different', 'no')
     """
-    first, second = (open_tokenizer(one, token=token) for one in (a, b))
+    first, second = (open_tokenizer(one, token=token, limits=limits) for one in (a, b))
+    return difference_of(first, second)
+
+
+def difference_of(first: OpenedTokenizer, second: OpenedTokenizer) -> VocabularyDifference:
+    """Compare two vocabularies that are open."""
     without = [(letter, one) for letter, one in (("A", first), ("B", second)) if one.reason]
     if without:
         said = "; ".join(f"{letter}, {one.name}: {one.reason}" for letter, one in without)
@@ -140,6 +151,33 @@ def vocabulary_difference(
     found = tuple(findings_of(first, second, ids))
     verdict = verdict_of(first, second, ids, found)
     return VocabularyDifference(first, second, verdict, answers_of(first, second, ids, verdict, found), found, ids)
+
+
+def vocabulary_pairs(
+    models: Sequence[Embeddings],
+    *,
+    token: str | bool | Visitor | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> list[VocabularyDifference]:
+    """Compare the vocabularies of each pair of opened models; those that were read from no file are left out.
+
+    Args:
+        models: The models.
+        token: Token for the Hub, as for ``vocabulary_difference``.
+        limits: Limits of what is read.
+
+    Raises:
+        RefusedError: If a repository may not be read with this token.
+    """
+    opened = []
+    for model in models:
+        try:
+            opened.append(open_tokenizer(model, token=token, limits=limits))
+        except RefusedError:
+            raise
+        except HfposembError:
+            continue
+    return [difference_of(first, second) for first, second in combinations(opened, 2)]
 
 
 def headline(found: VocabularyDifference) -> str:

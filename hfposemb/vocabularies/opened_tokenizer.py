@@ -10,7 +10,7 @@ from typing import cast
 
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.hub.repository import open_hub
-from ..checkpoints.limits import DEFAULT_LIMITS
+from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.tokenizers.chat_templates import local_text
 from ..checkpoints.tokenizers.vocabulary import Style, Vocabulary, style_by_share
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary, vocabulary_file
@@ -69,13 +69,17 @@ class OpenedTokenizer:
 
 
 def open_tokenizer(
-    source: str | Path | Source | Embeddings, *, token: str | bool | Visitor | None = None
+    source: str | Path | Source | Embeddings,
+    *,
+    token: str | bool | Visitor | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> OpenedTokenizer:
     """Open the vocabulary of a source; of a checkpoint only the header is read.
 
     Args:
         source: What ``extract`` takes, what it returned, or a folder or repository that has a tokenizer alone.
         token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
+        limits: Limits of what is read.
 
     Raises:
         SourceError: If the source cannot be read, or a file of its tokenizer violates its format.
@@ -84,13 +88,13 @@ def open_tokenizer(
     named = _named(source)
     if isinstance(named, BuiltinSource):
         raise InputError(f"{named} is a formula without a vocabulary; give a folder, a file or owner/name of a model")
-    access = Access(token)
+    access = Access(token, limits)
     access.check(named)
     home, file = _one_file(named, access)
     try:
         if file is not None:
             return _opened(_without_tensors(named, access, home), home, file)
-        return _opened(open_source(named, revision=None, token=token, limits=DEFAULT_LIMITS, full=True))
+        return _opened(open_source(named, revision=None, token=token, limits=limits, full=True))
     except HfposembError:
         bare = _without_tensors(named, access, home)
         if bare is None:
@@ -100,8 +104,7 @@ def open_tokenizer(
 
 def _named(source: str | Path | Source | Embeddings) -> Source:
     if isinstance(source, Embeddings):
-        path = Path(source.name)
-        return LocalSource(path) if path.is_absolute() and path.exists() else source_of(source.name)
+        return _of_open(source)
     if isinstance(source, str | Path):
         return source_of(source)
     if isinstance(source, Source):
@@ -110,6 +113,17 @@ def _named(source: str | Path | Source | Embeddings) -> Source:
         f"a source must be a name, a path or an opened model; got {type(source).__name__}; of a live model give the "
         "folder or repository that it was loaded from"
     )
+
+
+def _of_open(model: Embeddings) -> Source:
+    """Return where an opened model was read, at the same commit. Raises ``InputError`` if it was read from no file."""
+    kept = next((table.provenance for table in model.tables.values()), None)
+    if kept is None or kept.file is None:
+        raise InputError(f"{model.name} was read from no file; name the folder or repository that has its tokenizer")
+    if kept.commit is None and (path := Path(model.name)).exists():
+        return LocalSource(path)
+    named = source_of(model.name)
+    return named.at(kept.commit) if isinstance(named, HubSource) and kept.commit is not None else named
 
 
 def _one_file(named: Source, access: Access) -> tuple[Path | None, str | None]:

@@ -39,6 +39,7 @@ _DIFFERENCE = _fields(
         "format": {"const": FORMAT},
         "version": _TEXT,
         "verdict": {"enum": list(get_args(Verdict))},
+        "headline": _TEXT,
         "exit_code": {"enum": [0, 1, 2]},
         "sources": _fields({"a": _SOURCE, "b": _SOURCE}),
         "answers": _fields(
