@@ -8,6 +8,7 @@ The same sources, versions and arguments give the same bytes.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +22,7 @@ from ..figures.graph_objects import require_plotly
 from ..figures.quantisation_errors import quantisation_errors
 from ..files import check_place, complete_file
 from ..progress import Report, shown
+from ..text import one_line
 from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
 from .report_page import Page, names_of
@@ -144,7 +146,8 @@ def _add_numbers(page: Page, told: Report) -> None:
 
 
 def _vocabulary(found: VocabularyDifference) -> str:
-    return vocabulary_card(found.to_dict(), (found.a.name, found.b.name))
+    said = found.to_dict()
+    return f"<h3>{html.escape(one_line(said['headline']))}</h3>{vocabulary_card(said, (found.a.name, found.b.name))}"
 
 
 def _metrics(page: Page) -> str:

@@ -1,4 +1,4 @@
-"""Two vocabularies compared, as HTML: the verdict, the answers with what decides each, and the evidence folded."""
+"""Two vocabularies compared, as HTML: the answers with what decides each, and the evidence folded."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ _CLASSES = {"yes": "note", "with a map": "suspicious", "no": "wrong", "cannot te
 
 
 def vocabulary_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the card of two vocabularies.
+    """Return the card of two vocabularies, without the headline.
 
     Args:
         found: ``VocabularyDifference.to_dict()``.
         names: Names of the two sources, as they are shown.
     """
-    parts = [f"<h3>{_text(found['headline'])}</h3>"]
     sides = zip("AB", names, found["sources"].values(), strict=True)
-    parts += [f"<p>{letter} is {_text(name)}{_facts(side)}</p>" for letter, name, side in sides]
+    parts = [f"<p>{letter} is {_text(name)}{_facts(side)}</p>" for letter, name, side in sides]
     parts += [_answer(name, one) for name, one in found["answers"].items()]
     told = [("Differs", one) if one["matters"] else ("Note", one) for one in found["findings"]]
     lines = "".join(f"<li><strong>{kind}</strong> {_text(one['message'])}</li>" for kind, one in told)
