@@ -11,9 +11,11 @@ GRADIO = gradio==$(shell sed -n 's/^sdk_version: *//p' README.md)
 # Ends with one line where it is run by a Python that is too old, which the pip of that Python would tell in ten.
 RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb needs Python 3.11 or later, and %s is \
 	Python %d.%d; install one, then: make clean run PYTHON=/path/to/python" % ((sys.executable,) + sys.version_info[:2]))'
+# Every package of `make run` with its digest, of the versions that the tests run with.
+LOCK := .github/run-requirements.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs publish-check browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
@@ -84,6 +86,17 @@ js: $(JS)/node_modules/stamp
 plotly:
 	cd $(JS)/bundle && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
+lock: $(VENV)/dev.stamp
+	@mkdir -p build && $(BIN)/python -m pip freeze --exclude-editable | grep == > build/tested.txt
+	echo "# What make run installs, all of it, by digest; made by: make lock" > build/locked.txt
+	uv pip compile pyproject.toml --extra app --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate --constraint build/tested.txt --quiet >> build/locked.txt
+	mv build/locked.txt $(LOCK)
+
+# What is left for whoever publishes: placeholders, pages that install from a checkout, and what only an account can do.
+publish-check: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.publishing
+
 check: lint lint-js docs
 	$(MAKE) test
 
@@ -125,10 +138,11 @@ $(BIN)/python:
 	@$(PYTHON) $(RECENT)
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: $(BIN)/python pyproject.toml requirements.txt
+$(VENV)/run.stamp: $(BIN)/python pyproject.toml $(LOCK)
 	@$(BIN)/python $(RECENT)
-	@echo "Setting up, once; this takes a minute or two."
-	$(PIP) -c requirements.txt '$(GRADIO)' -e '.[app]'
+	@echo "Setting up, once; this takes a minute."
+	$(PIP) --require-hashes -r $(LOCK)
+	$(PIP) --no-deps -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(BIN)/python pyproject.toml requirements.txt

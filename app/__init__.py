@@ -50,7 +50,6 @@ from hfposemb.samples import TRAINED
 from hfposemb.several import several
 from hfposemb.text import display
 
-from .components.events import QUIET
 from .server.reach import on_a_space
 
 # Disable telemetry before Gradio is imported, whichever module imports it.
@@ -164,6 +163,7 @@ def _drawn(
     from .server import api
     from .session import address as addresses
     from .session import opening, preferences
+    from .session.background_jobs import bind_stops
     from .session.guard import guard_listeners
     from .session.opened import NEEDS, split
     from .session.source_bar import SourceBar
@@ -206,31 +206,13 @@ def _drawn(
     if address:
         addresses.bind(session, bar, list(modules))
         preferences.bind(session, bar)
-    _follow_tabs(items, active, announced=address)
+    session.bind_folds()
+    session.bind_tabs(items)
+    bind_stops(session.running, public=public)
     guard_listeners(blocks, others, public=public)
     if endpoints:
         api.bind(session)
     return session, sessions
-
-
-def _follow_tabs(items: Mapping[str, gr.Tab], active: gr.State, *, announced: bool) -> None:
-    """Keep the name of the open tab in ``active``.
-
-    If ``announced``, the answer to the first tab tells the page's scripts that the server knows its tab.
-    """
-    import gradio as gr
-
-    from .components.page_script import on_load
-
-    script = on_load("announceReady")
-    unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
-    ready = [gr.HTML("", js_on_load=script, **unseen)] if announced else []
-    for name, item in items.items():
-        item.select(_constant({active: name, **dict.fromkeys(ready, "ready")}), outputs=[active, *ready], **QUIET)
-
-
-def _constant(values: Mapping[Any, str]) -> Callable[[], Mapping[Any, str]]:
-    return lambda: values
 
 
 DEMOS = tuple(f"sample:{name}" for name in TRAINED)

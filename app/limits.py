@@ -107,12 +107,12 @@ LONGEST_TEXT = 1024
 
 _SOURCES = (
     "Sources are public models of the Hugging Face Hub, samples and built-ins. To open your own files and private "
-    "models, run the app on your machine: pip install 'hfposemb[app]'."
+    "models, run the app on your machine: make run in a checkout of hfposemb."
 )
 _SOURCES_SIGNED_IN = (
     "Sources are models of the Hugging Face Hub, samples and built-ins. Sign in to open your private and gated models: "
     "what is read with your account is kept for you alone, until you sign out. To open your own files, run the app on "
-    "your machine: pip install 'hfposemb[app]'."
+    "your machine: make run in a checkout of hfposemb."
 )
 
 

@@ -17,6 +17,7 @@ _HOME = {
     "Comparison": "comparison.results",
     "Embeddings": "tables.embeddings",
     "EmbeddingTable": "tables.table",
+    "EmbeddingWatch": "training.trainer_callback",
     "encoding_requirements": "analysis.positions.encoding_properties",
     "evenly_spaced": "surveys.source_lists",
     "find_moved_words": "comparison.moved_words",

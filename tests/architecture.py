@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
@@ -23,7 +24,8 @@ rect { fill: #fff; stroke: #888 } path { fill: none; stroke: #888 } .head { fill
 """
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Return what a file imports of its tree, wherever in it, type checking included: "package.module" or a name."""
     root, *inside = path.relative_to(ROOT).parts[:-1]
     found: set[str] = set()
@@ -40,7 +42,7 @@ def imports_of(path: Path) -> set[str]:
         whole = {alias.name: ROOT.joinpath(root, *module, alias.name) for alias in node.names}
         named = {name: path.is_dir() or path.with_suffix(".py").is_file() for name, path in whole.items()}
         found |= {".".join([*module, name] if named[name] or not module else module) for name in named}
-    return {name for name in found if name != "__version__"}
+    return frozenset(found - {"__version__"})
 
 
 def arrows_of(tree: str) -> dict[str, set[str]]:

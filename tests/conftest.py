@@ -26,7 +26,7 @@ FULL = os.environ.get("HFPOSEMB_FULL") == "1"
 """Whether `make test-full` runs: the counts of the issues in full, where `make test` takes a few of each."""
 
 in_full = pytest.mark.skipif(not FULL, reason="runs in make test-full: another test goes the same way")
-"""Marks a test in a browser that `make test` leaves out, because others load the same code in the same order."""
+"""Marks a test that `make test` leaves out, because others run the same code in the same order."""
 
 
 def pytest_configure() -> None:

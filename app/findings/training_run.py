@@ -81,14 +81,29 @@ class Run:
 
     @property
     def wanted(self) -> list[Any]:
-        """The arguments of the job."""
-        return [self.source.text, self.role, self.pattern, self.most]
+        """The arguments of the job, and for a folder the number of its checkpoints, which grows during training."""
+        text, pattern = self.source.text, self.pattern
+        return [text, self.role, pattern, self.most, *([found] if (found := in_folder(text, pattern)) else [])]
+
+
+ARGUMENTS = 4
+"""Number of arguments of the job."""
+
+
+def in_folder(text: str, pattern: str) -> int:
+    """Return the number of checkpoints in a folder on this machine; 0 for other sources."""
+    try:
+        return len(revisions(text, pattern)) if isinstance(parse_source(text), LocalSource) else 0
+    except HfposembError:
+        return 0
 
 
 def run_key(wanted: Sequence[Any], *, public: bool) -> Hashable:
     """Return the key of a run in the library's results. Raises ``SourceError`` for forbidden sources."""
-    text, *others = wanted
-    return ("training", *others, source_key(allowed(text, public=public), public=public))
+    text, role, pattern, most = wanted[:ARGUMENTS]
+    source = allowed(text, public=public)
+    count = 0 if public else in_folder(text, pattern)
+    return ("training", role, pattern, most, count, source_key(source, public=public))
 
 
 @dataclass(frozen=True)
@@ -138,21 +153,20 @@ def runs_of(opened: Sequence[Opened]) -> dict[str, Opened]:
     """Return the distinct runs among the sources, with the name and colour of their first source."""
     found: dict[str, Opened] = {}
     for source in opened:
-        if (run := run_of(source.text)) is not None and not _alone(source):
+        if (run := _run_in(source)) is not None:
             whole = source.text.strip() == run
             named = replace(source, text=run, name=short_name(run), embeddings=source.embeddings if whole else None)
             found.setdefault(run, named)
     return found
 
 
-def _alone(source: Opened) -> bool:
-    """Return whether a source is a local checkpoint without siblings in its folder: a model, not a training run."""
-    if source.embeddings is None or not isinstance(parse_source(source.text), LocalSource):
-        return False
-    try:
-        return len(revisions(source.text.strip(), "*")) < 2
-    except HfposembError:
-        return True
+def _run_in(source: Opened) -> str | None:
+    """Return the run of a source: of a local checkpoint the folder around it, ``None`` if it has no siblings there."""
+    run = run_of(source.text)
+    if run is None or source.embeddings is None or not isinstance(parse_source(source.text), LocalSource):
+        return run
+    around = run.rstrip("/").rpartition("/")[0]
+    return next((folder for folder in (run, around) if in_folder(folder, "*") > 1), None)
 
 
 def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, public: bool) -> Run | None:

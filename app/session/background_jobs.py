@@ -73,13 +73,14 @@ class BackgroundJob:
 
 @dataclass(frozen=True)
 class JobRunner:
-    """Runs the heavy work of tab ``key``; ``scope`` and ``needs`` are those of ``Session``."""
+    """Runs the heavy work of tab ``key``; ``scope``, ``needs`` and ``running`` are those of ``Session``."""
 
     library: Library
     public: bool
     scope: str
     key: str
     needs: tuple[str, ...]
+    running: dict[str, BackgroundJob]
 
     def bind_umaps(self) -> BackgroundJob:
         """Create the progress line for UMAP and bind the handlers that compute it."""
@@ -99,7 +100,7 @@ class JobRunner:
                 return
             line, ok, drafts = gr.update(visible=False), True, 0
             try:
-                async with aclosing(work(self._visitor(request), part, wanted)) as steps:
+                async with aclosing(work(Visitor.of(request, public=self.public), part, wanted)) as steps:
                     async for progress in steps:
                         fresh, drafts = progress.drafts > drafts, progress.drafts
                         shown = gr.update(value=work_line(progress, label=label), visible=True)
@@ -110,24 +111,17 @@ class JobRunner:
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
-        def stop_others(wanted: list[Any], request: gr.Request) -> None:
-            LINE.cancel(self._visitor(request), part, but=wanted)
-
         def cancel(wanted: list[Any], request: gr.Request) -> Any:
-            LINE.cancel(self._visitor(request), part)
+            LINE.cancel(Visitor.of(request, public=self.public), part)
             return gr.update(visible=False), _done(wanted, ok=False)
 
         # The job queue limits concurrency, not Gradio: events waiting in Gradio's queue would block cheap ones.
-        outputs = [line, done]
-        wanted.change(compute, wanted, outputs, **QUIET)
-        wanted.change(stop_others, wanted, None, **QUIET)
+        wanted.change(compute, wanted, [line, done], **QUIET)
         # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
         # and hides the line as its last update.
-        line.select(cancel, wanted, outputs, **QUIET)
-        return BackgroundJob(line, wanted, done)
-
-    def _visitor(self, request: gr.Request) -> Visitor:
-        return Visitor.of(request, public=self.public)
+        line.select(cancel, wanted, [line, done], **QUIET)
+        self.running[part] = BackgroundJob(line, wanted, done)
+        return self.running[part]
 
     async def lay_out(self, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]) -> AsyncGenerator[Any, None]:
         """Compute the UMAP projections ``[[source, role, dims], …]`` for a part of a visitor's page, with progress.
@@ -220,6 +214,19 @@ class JobRunner:
         if found is None or role not in (*found.tables, "head"):
             return False
         return umap_of(self.library, table_of(found, role), dims) is not None
+
+
+def bind_stops(running: Mapping[str, BackgroundJob], *, public: bool) -> None:
+    """Bind what stops the jobs of a page, by their parts, once something else is wanted."""
+    wishes = [job.wanted for job in running.values()]
+
+    def stop_others(request: gr.Request, *wanted: list[Any]) -> None:
+        visitor = Visitor.of(request, public=public)
+        for part, one in zip(running, wanted, strict=True):
+            LINE.cancel(visitor, part, but=one)
+
+    if wishes:
+        gr.on([one.change for one in wishes], stop_others, wishes, None, trigger_mode="always_last", **QUIET)
 
 
 def _draft_key(key: Hashable) -> Hashable:

@@ -17,14 +17,16 @@ from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
 from ..components.events import QUIET, UNFOLDED
+from ..components.happened import Happened
 from ..components.hidden import State
+from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..failures import said_of
 from ..jobs.fetching import Work
 from ..jobs.first_pictures import first_picture, quickly_measured
 from ..limits import MOST_SOURCES
 from .address import Control, control
-from .background_jobs import JobRunner, umap_of
+from .background_jobs import BackgroundJob, JobRunner, umap_of
 from .drawn_inputs import drawn_once
 from .guard import guarded
 from .library import Library, allowed, shared_library, source_key
@@ -80,6 +82,9 @@ class Session:
 
     opens: dict[str, str] = field(default_factory=dict)
     """The accordion that a control is in, both by their names in the URL: a link with the control opens it."""
+
+    running: dict[str, BackgroundJob] = field(default_factory=dict)
+    """The background jobs of all tabs: see ``background_jobs.bind_stops``."""
 
     pending: gr.HTML | None = None
     """What Gradio marks while rows of panels are computed, and the last pictures fade: see ``lines.pending_mark``."""
@@ -174,12 +179,47 @@ class Session:
         ``holds`` are the names of the controls in it.
         """
         box, unfolded = gr.Accordion(title, open=False, elem_classes=["question", f"fold-{name}"]), State(False)
-        box.expand(lambda: True, None, unfolded, **QUIET)
-        box.collapse(lambda: False, None, unfolded, **QUIET)
         self.keep(name, unfolded, read=lambda text: text == UNFOLDED, write=lambda _: UNFOLDED)
         self.folds[name] = box
         self.opens.update(dict.fromkeys(holds, name))
         return box, unfolded
+
+    def bind_folds(self) -> None:
+        """Keep whether each accordion of the page is open, once all tabs are drawn."""
+        kept = {one.name: one.component for one in self.controls}
+        states = {name: kept[name] for name in self.folds}
+
+        def named(event: Happened) -> list[Any]:
+            # Gradio makes a new object, with another number, of a component that was updated; its classes stay.
+            classes = getattr(event.target, "elem_classes", ())
+            return [state for name, state in states.items() if f"fold-{name}" in classes]
+
+        def expand(event: Happened) -> Any:
+            return dict.fromkeys(named(event), True) or gr.skip()
+
+        def collapse(event: Happened) -> Any:
+            return dict.fromkeys(named(event), False) or gr.skip()
+
+        if states:
+            options = {**QUIET, "trigger_mode": "multiple"}  # a link opens several at once
+            boxes = self.folds.values()
+            gr.on([box.expand for box in boxes], expand, None, list(states.values()), **options)
+            gr.on([box.collapse for box in boxes], collapse, None, list(states.values()), **options)
+
+    def bind_tabs(self, items: Mapping[str, gr.Tab]) -> None:
+        """Keep the name of the open tab in ``active``.
+
+        On a linked page the answer to the first tab tells the page's scripts that the server knows its tab.
+        """
+        unseen: dict[str, Any] = {"html_template": "", "apply_default_css": False, "elem_classes": "unseen"}
+        ready = [gr.HTML("", js_on_load=on_load("announceReady"), **unseen)] if self.linked else []
+
+        def select(event: Happened) -> Any:
+            name = getattr(event.target, "id", None)
+            return {self.active: name, **dict.fromkeys(ready, "ready")} if name in items else gr.skip()
+
+        options = {**QUIET, "trigger_mode": "multiple"}
+        gr.on([item.select for item in items.values()], select, None, [self.active, *ready], **options)
 
     def when(
         self,
@@ -239,7 +279,7 @@ class Session:
     @property
     def jobs(self) -> JobRunner:
         """The runner of this tab's child-process work."""
-        return JobRunner(self.library, self.public, self.scope, self.key, self.needs)
+        return JobRunner(self.library, self.public, self.scope, self.key, self.needs, self.running)
 
     def ask_for(self, text: str, source: str, row: int) -> list[Any]:
         """Return the value of ``asked`` that shows a word of a source in Tokens."""

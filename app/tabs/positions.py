@@ -298,11 +298,11 @@ def bind_marks(session: Session, layout: Layout) -> None:
     marked.release(_same, marked, chosen, **QUIET)
     layout.together.select(drag_range, None, [layout.range], trigger_mode="multiple", **QUIET)
     layout.selected.select(lambda: "", None, [layout.range], **QUIET)
-    for asked in (layout.range_field.submit, layout.range_field.blur):
-        asked(_same, layout.range_field, layout.range, **QUIET)
+    typed = [layout.range_field.submit, layout.range_field.blur]
+    gr.on(typed, _same, layout.range_field, layout.range, trigger_mode="always_last", **QUIET)
     layout.range.change(_same, layout.range, layout.range_field, **QUIET)
-    for row in (layout.sources, layout.together, layout.tables):
-        row.select(clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
+    rows = [row.select for row in (layout.sources, layout.together, layout.tables)]
+    gr.on(rows, clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
 
 
 def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:

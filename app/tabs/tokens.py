@@ -443,14 +443,14 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.restored.change(
         lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
     )
-    for row in (layout.plan, layout.words, layout.found):
-        row.select(
-            handlers.pick,
-            [session.due, layout.table, layout.which, word, layout.centring],
-            [word, search, sought],
-            trigger_mode="always_last",
-            **QUIET,
-        )
+    gr.on(
+        [row.select for row in (layout.plan, layout.words, layout.found)],
+        handlers.pick,
+        [session.due, layout.table, layout.which, word, layout.centring],
+        [word, search, sought],
+        trigger_mode="always_last",
+        **QUIET,
+    )
 
 
 def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:

@@ -22,6 +22,7 @@ from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.step import of_steps, step_field
 from ..findings.training_run import (
+    ARGUMENTS,
     FIRST_FIGURE,
     LAST,
     PATTERN,
@@ -31,6 +32,7 @@ from ..findings.training_run import (
     chosen_run,
     course_panels,
     figure_names,
+    in_folder,
     moment_panels,
     run_key,
     runs_of,
@@ -54,6 +56,9 @@ NONE = (
 )
 
 
+EVERY = 3.0
+"""Seconds between two looks at a folder, to which a training run may be adding checkpoints."""
+
 FAILED = "It could not be read; see the message above."
 
 
@@ -67,6 +72,7 @@ class Layout:
     which: gr.Radio
     role: gr.Radio
     pattern: gr.Textbox
+    clock: gr.Timer | None
     work: BackgroundJob
     retry: gr.Button
     slider: gr.HTML
@@ -116,7 +122,7 @@ class Handlers:
         if moment is not None:
             slider = of_steps(moment.found.steps, moment.place)
             return [moment_panels(moment), course_panels(moment, figure), slider, [], hidden]
-        if done and not done.get("ok", True) and (done.get("wanted") or [[]])[0][:4] == run.wanted:
+        if done and not done.get("ok", True) and (done.get("wanted") or [[]])[0][: len(run.wanted)] == run.wanted:
             return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
         return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
 
@@ -141,12 +147,19 @@ class Handlers:
         self, visitor: Visitor, part: str, wanted: Sequence[Any]
     ) -> AsyncGenerator[children.Progress, None]:
         """Read the run in a child process."""
-        session, run = self.session, wanted[0][:4]
+        session, run = self.session, wanted[0][:ARGUMENTS]
         key = run_key(run, public=session.public)
         async for step in session.jobs.compute(
             visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS
         ):
             yield step
+
+    def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str) -> Any:
+        """Request a run again whose folder has got more checkpoints, while the tab is open."""
+        run = self.asked(self.session.shown(due), of, role, pattern) if active == self.session.key else None
+        if run is None or self.known(run, LAST) is not None:
+            return gr.skip()
+        return [run.wanted]
 
     def moved(self, due: list[Any], of: str, role: str, pattern: str, event: Happened) -> Any:
         """Take the step from the slider."""
@@ -178,6 +191,7 @@ def create_layout(session: Session, handlers: Handlers) -> Layout:
     # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
     of, by, at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
     which, role, pattern = _toolbar(session, runs)
+    clock = None if session.public else gr.Timer(EVERY, active=False)
     with gr.Column():
         work = session.jobs.bind(handlers.follow, label="Training run")
         retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
@@ -199,6 +213,7 @@ def create_layout(session: Session, handlers: Handlers) -> Layout:
         which=which,
         role=role,
         pattern=pattern,
+        clock=clock,
         work=work,
         retry=retry,
         slider=slider,
@@ -249,6 +264,12 @@ def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> li
     ]
 
 
+def growing(opened: Sequence[Opened], of: str) -> Any:
+    """Update the clock: it runs while the run is a folder on this machine."""
+    runs = runs_of(opened)
+    return gr.Timer(active=in_folder(of if of in runs else next(iter(runs), ""), "*") > 0)
+
+
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind what is drawn, the job behind it, and the slider."""
     of, by, at, role, pattern, work = layout.of, layout.by, layout.at, layout.role, layout.pattern, layout.work
@@ -264,6 +285,9 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
     layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
+    if layout.clock is not None:
+        session.redraw(growing, [layout.clock], inputs=[of], on=[of.change])
+        layout.clock.tick(handlers.grown, [session.due, *what, session.active], work.wanted, **QUIET)
     layout.retry.click(handlers.again, [session.due, *what], work.wanted, **QUIET)
 
 

@@ -349,9 +349,8 @@ def bind_selection(layout: Layout) -> None:
     """Bind what chooses a word, the sentence, the source and the anchor words."""
     text, word, kept = layout.text, layout.word, layout.kept
     layout.turn.click(reorder, text, [text, layout.before, word], **QUIET)
-    layout.words.select(choose_word, None, word, **QUIET)
     layout.near.select(follow_neighbour, kept, [layout.anchors, layout.box, layout.remains], **QUIET)
-    layout.near.select(choose_word, None, word, **QUIET)
+    gr.on([layout.words.select, layout.near.select], choose_word, None, word, trigger_mode="always_last", **QUIET)
     text.input(lambda: -1, None, word, **QUIET)
     layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
     layout.anchors.change(anchor_words, layout.anchors, kept, trigger_mode="always_last", **QUIET)

@@ -42,7 +42,7 @@ class Visitor:
 STRANGER = Visitor()
 """Any visitor without a token."""
 
-NOT_HERE = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
+NOT_HERE = "folders and files can be opened only if the app runs on your own machine: make run in a checkout"
 """What a visitor is told who names one, whether it exists or not."""
 
 

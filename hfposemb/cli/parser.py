@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,15 +59,10 @@ _VERBOSE = "log what is read, from where, and what is tried again"
 _JSON = "print one JSON document, and nothing else, on standard output"
 
 
-def _program() -> str:
-    """Return how this program is called: by its name, or as an extension of huggingface_hub's command line."""
-    return "hf posemb" if Path(sys.argv[0]).stem == "hf-posemb" else "hfposemb"
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     top = AnsweringParser(
-        prog=_program(), description="See and measure what a pretrained model knows about words and positions."
+        prog="hfposemb", description="See and measure what a pretrained model knows about words and positions."
     )
     top.add_argument("--version", action="version", version=f"hfposemb {__version__}")
     top.add_argument("--debug", action="store_true", help=_DEBUG)

@@ -43,19 +43,19 @@ def with_native_config(opened: Opened) -> Opened:
 
 
 def with_exported_tables(opened: Opened) -> Opened:
-    """Return tables that were saved by themselves: under the name of a role, or one alone, with its labels if any.
+    """Return tables that were saved by themselves, with labels if any: under the name of a role, or one alone.
 
     Any source with a configuration, and one whose only table has another name, is returned as it is.
     """
     names = opened.tensors.names()
     if opened.config.get("model_type"):
         return opened
-    if roles := {role: role for role in ROLES if role in names}:
-        return replace(opened, named={**roles, **opened.named}, without_tokens=not_missing)
-    if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
-        return opened
     facts = dict(opened.tensors.metadata())
     labels = partial(read_labels, facts) if "labels" in facts and not opened.ours else opened.labels
+    if roles := {role: role for role in ROLES if role in names}:
+        return replace(opened, named={**roles, **opened.named}, labels=labels, without_tokens=not_missing)
+    if len(names) != 1 or not (names[0] == EXPORTED or opened.tensors.info(names[0]).file.endswith(ARRAYS)):
+        return opened
     saved = read_provenance(facts)
     if saved is not None:
         opened.notes.append(f"it states that it was saved from {display(saved.source, width=120)}")

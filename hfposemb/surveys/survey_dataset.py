@@ -188,7 +188,7 @@ A figure of positions is given with its values for an untrained table and for a 
 row has the commit of the model and the SHA-256 of the values that were measured. Versions: {versions}.
 
 ```
-pip install 'hfposemb[export]'
+pip install '.[export]'  # in a checkout of hfposemb
 hfposemb survey --again {FIGURES}
 ```
 

@@ -18,6 +18,9 @@ TOKENS, HEAD = (np.random.default_rng(seed).normal(size=(ROWS, WIDTH)).astype("f
 QUERIES, OUT = (np.random.default_rng(seed).normal(size=(WIDTH, WIDTH)).astype("f4") for seed in (2, 3))
 
 
+pytestmark = pytest.mark.usefixtures("forked")
+
+
 def write(
     folder: Path, *, axis: int, parts: int = 4, kept: Sequence[int] | None = None, vocabulary: int = ROWS
 ) -> Path:

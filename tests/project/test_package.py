@@ -103,6 +103,7 @@ figures -> comparison composition analysis tables
 checks -> models analysis checkpoints tables samples
 vocabularies -> checks models checkpoints tables
 surveys -> comparison models analysis checkpoints tables
+training -> models tables
 reports -> vocabularies figures comparison models analysis tables
 widget -> reports figures comparison models analysis tables
 """

@@ -12,7 +12,6 @@ import sys
 import tarfile
 import venv
 import zipfile
-from datetime import UTC, datetime
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
@@ -27,7 +26,7 @@ from tests.project.conftest import build
 from tests.support.base_commands import REFUSED, RUNNER, RUNS
 from tests.support.installing import ROOT, clone, run, tracked
 
-in_full = pytest.mark.skipif(not FULL, reason="installs from a package index; runs in make test-full")
+in_full = pytest.mark.skipif(not FULL, reason="builds again, or installs from a package index; runs in make test-full")
 
 BASE_MEGABYTES = 320
 """Most that the package and what it needs may take, installed without extras; pip itself apart."""
@@ -72,6 +71,7 @@ def test_files_are_named_by_the_version(built: Path) -> None:
     assert {path.name.split("-")[1].removesuffix(".tar.gz") for path in built.iterdir()} == {hpe.__version__}
 
 
+@in_full
 def test_a_second_build_has_the_same_bytes(built: Path, tmp_path: Path) -> None:
     """In another folder, at another time, where files are writable by a group."""
     tree = clone(tmp_path / "elsewhere" / "clone")
@@ -137,27 +137,6 @@ def test_the_workflow_publishes_tags_only_and_what_it_has_built() -> None:
     uses = [step["uses"].partition("@")[0] for step in jobs["publish"]["steps"]]
     assert uses == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]
     assert "secrets" not in json.dumps(flow)
-
-
-def test_the_command_is_an_extension_of_hf(installed: Path, tmp_path: Path) -> None:
-    """The real ``hf`` runs the installed script where ``hf extensions install`` puts it."""
-    folder = tmp_path / ".local" / "share" / "hf" / "extensions" / "hf-posemb"
-    folder.mkdir(parents=True)
-    facts = {"owner": "owner", "repo": "hf-posemb", "repo_id": "owner/hf-posemb", "short_name": "posemb"}
-    facts |= {"type": "python", "installed_at": datetime.now(UTC).isoformat()}
-    facts["executable_path"] = str(installed.parent / "hf-posemb")
-    (folder / "manifest.json").write_text(json.dumps(facts))
-    hf = str(Path(sys.executable).parent / "hf")
-    there = {**os.environ, "HOME": str(tmp_path), "HF_HUB_DISABLE_UPDATE_CHECK": "1"}
-
-    def call(*arguments: str) -> str:
-        command = [sys.executable, hf, "posemb", *arguments]
-        done = subprocess.run(command, env=there, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert json.loads(call("info", "sample:minilm", "--json"))["tables"]["position"]["shape"] == [512, 384]
-    assert call("--help").startswith("usage: hf posemb ")
 
 
 # --- make test-full: from a package index, by the programs that users have --------------------------------------------

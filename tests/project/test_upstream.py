@@ -11,6 +11,7 @@ import sys
 import pytest
 from hfposemb.app.server import gradio_patches
 
+from tests.conftest import in_full
 from tests.support.installing import ROOT
 from tests.support.undocumented import all_uses, own_names, sources, used
 
@@ -55,6 +56,7 @@ def test_every_patch_stands_in_the_table() -> None:
         assert name in PAGE
 
 
+@in_full
 @pytest.mark.parametrize(("number", "code"), [one for one in CASES if one[0] in "12"], ids=["stubs", "pandas"])
 def test_a_case_of_an_import_still_holds(number: str, code: str) -> None:
     """If it fails, Gradio has changed: the patch can go."""

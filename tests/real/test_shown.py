@@ -14,7 +14,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.reports.bundle import write_bundle
 from tests.browser.conftest import TIMEOUT
-from tests.conftest import FULL
+from tests.conftest import FULL, in_full
 from tests.support.app.views import View, compared, few_draws, opened_page, wrong  # noqa: F401 - a fixture among them
 
 from .conftest import MODELS
@@ -23,20 +23,21 @@ from .walking import Walk
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TABS = ("start", "positions", "tokens", "words", "compare") if FULL else ("start", "tokens")
+TABS = ("start", "positions", "tokens", "words", "compare")
 PAIRS = [("minilm", "gpt2"), ("gemma", "gpt2"), ("whisper", "gpt2")] if FULL else [("minilm", "gpt2")]
 
 
 # --- snippets ---------------------------------------------------------------------------------------------------------
 
 
+@in_full
 @pytest.mark.parametrize("tab", TABS)
-@pytest.mark.parametrize("model", MODELS if FULL else MODELS[-1:])
+@pytest.mark.parametrize("model", MODELS)
 def test_every_snippet_gives_what_is_shown(model: str, tab: str, real: dict[str, str]) -> None:
     page = opened_page((real[model], "sinusoidal:64x32"))
     if tab == "compare":
         compared(page)
-    views = page.views(tab, every=FULL)
+    views = page.views(tab, every=True)
     assert sum(bool(view.python) for view in views) >= 2
     said = wrong(views)
     assert not said, "\n\n".join(said)

@@ -6,12 +6,11 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.static_site import HUB, site_page, write_site
 
@@ -98,11 +97,17 @@ def test_the_folder_is_made_and_the_page_replaced(tmp_path: Path) -> None:
         (["--site", "DIR", "--endpoint", "x"], "is not the address of a Hub"),
     ],
 )
-def test_the_command(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_the_command(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
     place = str(tmp_path / "site")
-    asked = [place if one == "DIR" else one for one in arguments]
-    command = [sys.executable, "-m", "hfposemb", "export", *asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert said.replace("DIR", place) in done.stdout + done.stderr
-    assert done.returncode == (0 if done.stdout else 1)
-    assert (tmp_path / "site").exists() == bool(done.stdout)
+    code = main(["export", *(place if one == "DIR" else one for one in arguments)])
+    printed = capsys.readouterr()
+    assert said.replace("DIR", place) in printed.out + printed.err
+    assert code == (0 if printed.out else 1)
+    assert (tmp_path / "site").exists() == bool(printed.out)

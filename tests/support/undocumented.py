@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 from tests.support.installing import ROOT
 
@@ -26,6 +27,7 @@ DOCUMENTED = {"._exit", "._replace"}
 """Attributes with an underscore that Python documents."""
 
 
+@cache
 def sources() -> dict[str, ast.Module]:
     """Return the code of every Python file that is installed, by its path."""
     paths = sorted(path for folder in OWN for path in (ROOT / folder).rglob("*.py"))

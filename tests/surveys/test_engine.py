@@ -18,6 +18,7 @@ import pytest
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
+from hfposemb.surveys import worker_pool
 from hfposemb.surveys.worker_pool import Engine, Lost, Permits
 from tests.conftest import FULL
 from tests.hub import FakeHub
@@ -214,6 +215,13 @@ def test_a_worker_killed_half_way_loses_nothing(cluster: str, hub: FakeHub, tmp_
     assert not found.duplicated(["source", "table", "metric"]).any()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait shorter for a scheduler and its workers."""
+    monkeypatch.setattr(worker_pool, "_SECONDS", 2)
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("scheduler", "said"),
     [
@@ -262,6 +270,7 @@ def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_cluster_without_a_worker_says_so(tmp_path: Path) -> None:
     with (
         scheduling(tmp_path) as scheduler,

@@ -37,7 +37,7 @@ from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINTS = 400 if FULL else 24
-KILLS = 10 if FULL else 2
+KILLS = 10 if FULL else 1
 ONE = Engine(workers=1)
 MODULE = import_module("hfposemb.surveys.source_figures")
 QUICK = {"draws": 0, "engine": ONE}
@@ -285,12 +285,11 @@ def test_bad_input_is_one_line_before_any_work(tmp_path: Path, monkeypatch: pyte
 # --- the Hub ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("requests", [1, 2])
-def test_requests_are_limited_for_all_processes_together(hub: FakeHub, requests: int) -> None:
+def test_requests_are_limited_for_all_processes_together(hub: FakeHub) -> None:
     sources = add_run(hub, 6)
     hub.shape(delay=0.1)
-    hpe.survey(sources, metrics=["mean norm", "token mean norm"], draws=0, engine=Engine(workers=2, requests=requests))
-    assert at_once(hub, 0.1) == requests
+    hpe.survey(sources, metrics=["mean norm", "token mean norm"], draws=0, engine=Engine(workers=2, requests=2))
+    assert at_once(hub, 0.1) == 2
 
 
 def test_waiting_for_a_turn_is_no_fault_of_the_hub(hub: FakeHub) -> None:
@@ -430,12 +429,3 @@ def test_the_command_says_what_is_wrong(given: list[str], said: str, capsys: pyt
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
-
-
-def test_figures_of_the_samples_are_those_of_their_hashes() -> None:
-    """Two surveys of the same tables give the same figures, chance included."""
-    sources = [f"sample:gpt2@step-{step}" for step in (0, 500)]
-    first, second = (hpe.survey(sources, metrics=["IsoScore", "mean norm"], draws=3, engine=ONE) for _ in range(2))
-    assert len(set(first.digest)) == 2
-    same(first, second)
-    assert np.isfinite(first.value).all()

@@ -232,6 +232,29 @@ def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> N
     assert list(runs_of(session.open((str(tmp_path / "run"),)))) == [str(tmp_path / "run")]
 
 
+def test_a_folder_is_followed_while_training_goes_on(
+    gpt2: Trajectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is read again once there is another checkpoint, while its tab is open; until then the drawing stays."""
+    for step in (10, 20):
+        shutil.copytree(folder("bert"), tmp_path / f"step-{step}")
+    session, _ = handlers((str(tmp_path / "step-10"),), monkeypatch)
+    asked = (session.drawn_with("", session.first), str(tmp_path), "Positions", PATTERN)
+    assert list(runs_of(session.open(session.first))) == [str(tmp_path)], "the run around a checkpoint"
+    assert training.growing(session.open(session.first), str(tmp_path)).active
+    grown = training.Handlers(session).grown
+    (first,) = grown(*asked, "training")
+    session.library.results.put(run_key(first, public=False), Training(gpt2, 2))
+    idle = gr.skip()
+    assert grown(*asked, "training") == idle
+    shutil.copytree(folder("bert"), tmp_path / "step-30")
+    assert grown(*asked, "compare") == idle
+    (second,) = grown(*asked, "training")
+    assert second != first, "a state that stays starts no job"
+    assert second[:4] == first[:4]
+    assert not training.growing(session.open(("sample:gpt2",)), "sample:gpt2").active
+
+
 def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
     with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
         run_key(["./out", "position", "*", 4], public=True)

@@ -143,7 +143,7 @@ RAW = (
 def strike(url: str, rounds: int) -> list[Any]:
     """Send everything to everything; return the answers."""
     answers = []
-    with httpx.Client(base_url=f"{url}/gradio_api/", timeout=5) as web:
+    with httpx.Client(base_url=f"{url}/gradio_api/", timeout=1) as web:
 
         def ask(method: str, path: str, **sent: Any) -> None:
             with suppress(httpx.TransportError), web.stream(method, path, **sent) as answer:
@@ -162,7 +162,7 @@ def strike(url: str, rounds: int) -> list[Any]:
             for raw in RAW:
                 with suppress(OSError), socket.create_connection(web.base_url.netloc.decode().split(":"), 5) as one:
                     one.sendall(raw)
-                    one.settimeout(1)
+                    one.settimeout(0.3)
                     one.recv(4096)
     return answers
 

@@ -17,7 +17,7 @@ from hfposemb.app.jobs.queue import BUSY, TWICE, in_line
 from hfposemb.app.limits import MOST_WAITING
 from hfposemb.app.server.event_streams import MOST_STREAMS
 
-from tests.conftest import FULL
+from tests.conftest import FULL, in_full
 from tests.support.app.crowd import LEAST
 from tests.support.app.crowd import crowd as asked_by_many
 from tests.support.app.serving import Served, Visitor, serving
@@ -95,6 +95,7 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
     assert "Traceback" not in served.said
 
 
+@in_full
 def test_every_question_of_a_crowd_is_answered(served: Served) -> None:
     """The short version of what ``tests.benchmarks.visitors`` measures."""
     found = asked_by_many(served.url, visitors=VISITORS, seconds=SECONDS, pause=(0.0, 0.1))

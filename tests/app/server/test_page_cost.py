@@ -79,6 +79,13 @@ def test_the_page_repeats_neither_style_nor_scripts(site: SimpleNamespace) -> No
     assert longest < 1_500, "scripts are files, not text of a component"
 
 
+def test_the_page_has_few_listeners(site: SimpleNamespace) -> None:
+    """Gradio's page looks through all of them at each message of the server."""
+    config = site.blocks.config
+    assert len(config["dependencies"]) <= 163
+    assert len(config["components"]) <= 337
+
+
 def test_the_page_stays_small(site: SimpleNamespace) -> None:
     """Gradio repeats the properties of each component and listener, which compression takes out."""
     with site.client.stream("GET", "/", headers={"accept-encoding": "gzip, br"}) as answer:

@@ -50,7 +50,7 @@ def test_first_and_next_visit(address: str, page: Page, received: dict[str, dict
     first = list(received.values())
     addresses = [one["url"] for one in first if "/queue/" not in one["url"]]
     assert len(addresses) == len(set(addresses))
-    assert len(first) <= 82
+    assert len(first) <= 83
     assert sum(one["bytes"] for one in first) <= 1_150_000
     plotly = [one["bytes"] for one in first if one["url"].endswith("/plotly.min.js")]
     assert len(plotly) == 1

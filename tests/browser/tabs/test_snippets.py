@@ -68,7 +68,7 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     notebook = nbformat.read(saved.value.path(), as_version=4)
     nbformat.validate(notebook)
     assert [cell.source for cell in notebook.cells][1:] == [
-        "%pip install -q 'hfposemb[umap,plot,probes]'",
+        "# Until hfposemb is published, from a checkout: %pip install -q '.[umap,plot,probes]'",
         recipe.python.rstrip(),
     ]
     assert saved.value.suggested_filename.endswith(".ipynb")

@@ -16,6 +16,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import OfflineError
 from hfposemb.surveys.source_lists import revisions
+from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.support.checkpoints.gguf_models import Model
 from tests.support.checkpoints.layouts import CONFIG, MODEL, ROWS, STATE, pickled, placed
@@ -73,7 +74,13 @@ def downloaded(
     return re.findall("snapshots/([0-9a-f]{40})/", Path(found[0]).as_posix())[0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+WAYS = [("switched off", kind) for kind in KINDS]
+WAYS += [("unreachable", kind) for kind in KINDS if FULL or kind == "safetensors"]
+"""To try whether an unreachable Hub answers takes a second each time; what is read after that is the same."""
+
+
+@pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize(("offline", "kind"), WAYS, indirect=["offline"])
 def test_every_command_reads_a_downloaded_model(
     hub: FakeHub,
     tmp_path: Path,

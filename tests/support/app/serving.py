@@ -259,7 +259,7 @@ def hosted(app: Any) -> Iterator[str]:
         thread.join(10)
 
 
-REFUSAL = "folders and files can be opened only if the app runs on your own machine: pip install 'hfposemb[app]'"
+REFUSAL = "folders and files can be opened only if the app runs on your own machine: make run in a checkout"
 
 
 def lines(page: Visitor) -> list[list[str]]:

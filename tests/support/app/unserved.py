@@ -17,14 +17,15 @@ class Unserved:
         self.blocks, self.state = blocks, SessionState(blocks)
         self.values = {one["id"]: one["props"].get("value") for one in blocks.get_config_file()["components"]}
 
-    def run(self, bound: Any, data: Sequence[Any] | None = None, event_data: Any = None) -> dict[str, Any]:
+    def run(
+        self, bound: Any, data: Sequence[Any] | None = None, event_data: Any = None, target: int | None = None
+    ) -> dict[str, Any]:
         """Run a listener with the values of the page, or with ``data``; return what Gradio answers at last."""
         given = [self.values.get(one._id) for one in bound.inputs] if data is None else list(data)
-        return asyncio.run(self._run(bound, given, event_data))
+        return asyncio.run(self._run(bound, given, gr.EventData(self.blocks.blocks.get(target), event_data)))
 
-    async def _run(self, bound: Any, given: list[Any], event_data: Any) -> dict[str, Any]:
+    async def _run(self, bound: Any, given: list[Any], happened: gr.EventData) -> dict[str, Any]:
         request = gr.Request(session_hash="unserved", headers={}, client=None)
-        happened = gr.EventData(None, event_data)
         answer, iterator, changed = {"is_generating": True}, None, []
         while answer["is_generating"]:
             answer = await self.blocks.process_api(
@@ -49,5 +50,5 @@ class Unserved:
     def act(self, component: int, event: str) -> None:
         """Run what is bound to an event of a component, and what that changes in turn."""
         for bound in [one for one in self.listeners if (component, event) in one.targets]:
-            for state in self.run(bound)["changed_state_ids"]:
+            for state in self.run(bound, target=component)["changed_state_ids"]:
                 self.act(state, "change")

@@ -5,7 +5,7 @@ import { fileName } from "../plots/export.js";
 
 const COLAB = "https://colab.research.google.com/#create=true";
 const SPACE_PAGES = "https://huggingface.co/spaces";
-const INSTALL = "%pip install -q 'hfposemb[umap,plot,probes]'";
+const INSTALL = "# Until hfposemb is published, from a checkout: %pip install -q '.[umap,plot,probes]'";
 
 /**
  * Return code as the text of a Jupyter notebook.

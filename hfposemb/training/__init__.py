@@ -1,0 +1,1 @@
+"""Embedding tables watched while they are trained."""
