@@ -13,6 +13,8 @@ from tokenizers import Tokenizer
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
+from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.vocabularies.comparing import vocabulary_pairs
 from hfposemb.vocabularies.vocabulary_schema import SCHEMA
 from tests.hub.server import FakeHub
 from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
@@ -130,3 +132,13 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
     with pytest.raises(InputError, match="must have words"):
         hpe.text_coverage("sample:bert", " ")
+
+
+def test_the_report_has_a_card_for_sources_with_files() -> None:
+    opened = [hpe.extract("sample:bert"), hpe.extract("sample:gpt2"), hpe.sinusoidal(64, 16)]
+    (found,) = vocabulary_pairs(opened)
+    made = hpe.from_arrays(token=[[1.0, 0.0]], name="owner/name")
+    assert vocabulary_pairs([made, opened[0]]) == [], "a name that was given names no repository"
+    card = vocabulary_card(found.to_dict(), ("<i>A</i>", "B"))
+    assert card.count('class="finding wrong"') == 3
+    assert "<i>" not in card
