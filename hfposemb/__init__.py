@@ -64,6 +64,7 @@ _HOME = {
     "sum_cloud": "composition.variance_decomposition",
     "survey": "surveys.source_figures",
     "sweep_amplitude": "composition.amplitude_sweep",
+    "text_coverage": "vocabularies.measured_text",
     "trajectory": "surveys.training_run",
     "translation_invariance": "analysis.geometry",
     "UMAPParameters": "analysis.projection.projecting",
@@ -71,6 +72,8 @@ _HOME = {
     "undertrained_tokens": "analysis.tokens.undertrained",
     "view": "figures.named_figures",
     "strength_by_period": "analysis.geometry",
+    "vocabulary_difference": "vocabularies.comparing",
+    "VocabularyDifference": "vocabularies.comparing",
     "word_plane": "analysis.tokens.word_sets",
     "write_table": "tables.saved.writing",
 }

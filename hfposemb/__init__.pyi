@@ -67,6 +67,9 @@ from .tables.embeddings import from_arrays as from_arrays
 from .tables.saved.writing import write_table as write_table
 from .tables.table import EmbeddingTable as EmbeddingTable
 from .training.trainer_callback import EmbeddingWatch as EmbeddingWatch
+from .vocabularies.comparing import VocabularyDifference as VocabularyDifference
+from .vocabularies.comparing import vocabulary_difference as vocabulary_difference
+from .vocabularies.measured_text import text_coverage as text_coverage
 from .widget.showing import show as show
 
 __version__: str
