@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from tests.browser.chromium import find
 from tests.hub import FakeHub
 from tests.support.installing import ROOT, serving
 
@@ -36,6 +38,19 @@ model = transformers.BertModel(config)
 found = hpe.extract(model)
 assert (found.token.vectors == model.embeddings.word_embeddings.weight.detach().numpy()).all()
 """
+
+PANELS = """
+import gradio as gr
+from hfposemb.app import panel
+with gr.Blocks() as host:
+    for tabs in (("positions",), ("tokens",), ("compare",), ("start", "positions")):
+        with gr.Column(elem_id="-".join(tabs)):
+            panel(sources=["sample:bert", "sinusoidal:256x128"], tabs=tabs)
+host.launch()
+"""
+"""A host page with panels that begin with one tab or another."""
+
+HOSTED = ("#positions", "#tokens", "#compare", "#start-positions")
 
 CLUSTER = """
 from distributed import LocalCluster
@@ -128,7 +143,9 @@ def run(python: Path, folder: Path, *, torch: bool) -> int:
         for step in steps(str(minilm), torch=torch, extras=_has(python, "pyarrow") and _has(python, "distributed")):
             failed += not _passes(step, python, folder, there)
         for patched in ("0", "1"):  # Gradio as it is, then as it is changed: see docs/upstream.md
-            failed += not _app_answers(python, folder, {**there, "HFPOSEMB_PATCHES": patched}, str(minilm))
+            variables = {**there, "HFPOSEMB_PATCHES": patched}
+            failed += not _app_answers(python, folder, variables, str(minilm))
+            failed += not _browser_draws(python, folder, variables)
     return failed
 
 
@@ -166,3 +183,32 @@ def _app_answers(python: Path, folder: Path, variables: dict[str, str], minilm: 
         if not passed:
             print(f"FAILED the app\n{done.stderr[-4000:]}\n{app.said[-4000:]}", file=sys.stderr, flush=True)
     return passed
+
+
+def _browser_draws(python: Path, folder: Path, variables: dict[str, str]) -> bool:
+    """Open the app and a host of panels in a Chromium, and wait until each of them has drawn a picture."""
+    browser = find()
+    if browser is None or find_spec("playwright") is None:
+        print("skipped        in a browser: needs playwright here, and a Chromium", flush=True)
+        return True
+    from playwright.sync_api import Error, sync_playwright
+
+    (folder / "host.py").write_text(PANELS)
+    (folder / "app").mkdir(exist_ok=True)
+    app = ("-m", "hfposemb", "app", SAMPLE, "sinusoidal:256x128", "--port", "PORT")
+    missing = []
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for arguments, roots in ((app, ("",)), ((str(folder / "host.py"),), HOSTED)):
+            with serving(python, *arguments, cwd=folder / "app", **variables) as served:
+                page = chromium.new_page()
+                page.goto(served.url)
+                for root in roots:
+                    try:
+                        page.locator(f"{root} .main-svg").first.wait_for(timeout=60_000)
+                    except Error:
+                        missing.append(root or "the app")
+                page.close()
+        chromium.close()
+    print(f"{'FAILED' if missing else 'ok    '}          in a browser {' '.join(missing)}", flush=True)
+    return not missing
