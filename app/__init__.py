@@ -115,9 +115,10 @@ def _panel(
     sources: Sequence[str | Embeddings], tabs: Sequence[str] = TABS, controls: bool = True, **options: Any
 ) -> Plugged:
     """Draw the app into the open ``gr.Blocks``; the ``options`` are those of ``_drawn``."""
-    from gradio.context import Context
+    from gradio.context import get_blocks_context
 
-    if Context.root_block is None:
+    page = get_blocks_context()
+    if page is None:
         raise HfposembError("panel() needs an open gr.Blocks; use: with gr.Blocks() as host: panel()")
     sources, tabs = several(sources), several(tabs)
     if not tabs or set(tabs) - set(TABS):
@@ -127,10 +128,10 @@ def _panel(
     from .session.plugged import Plugged
 
     texts = [source if isinstance(source, str) else lend(source) for source in sources]
-    before = set(Context.root_block.blocks)
+    before = set(page.blocks)
     session, sessions = _drawn(texts, list(dict.fromkeys(tabs)), **options)
     if not controls:
-        _hide_controls([block for key, block in Context.root_block.blocks.items() if key not in before])
+        _hide_controls([block for key, block in page.blocks.items() if key not in before])
     given = {text: one.name for text, one in zip(texts, sources, strict=True) if not isinstance(one, str)}
     return Plugged(session, sessions, given)
 
@@ -154,7 +155,7 @@ def _drawn(
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
     import gradio as gr
-    from gradio.context import Context
+    from gradio.context import get_blocks_context
 
     from .components.hidden import State
     from .components.lines import pending_mark
@@ -170,9 +171,9 @@ def _drawn(
     from .session.source_names import FIRST
     from .session.state import Session
 
-    blocks = Context.root_block
-    assert blocks is not None
-    others = set(blocks.fns)
+    page = get_blocks_context()  # what is rendered in an open page is not of its Blocks
+    assert page is not None
+    others = set(page.fns)
     modules = {name: import_module(f".tabs.{name}", __package__) for name in names}
     shown, beyond = split(sources)
     first = tuple(shown) or FIRST
@@ -209,7 +210,7 @@ def _drawn(
     session.bind_folds()
     session.bind_tabs(items)
     bind_stops(session.running, public=public)
-    guard_listeners(blocks, others, public=public)
+    guard_listeners(page.fns, others, public=public)
     if endpoints:
         api.bind(session)
     return session, sessions

@@ -11,6 +11,8 @@ from .analysis.positions.shift_curves import plane_rotation as plane_rotation
 from .analysis.positions.shift_curves import shift_by_distance as shift_by_distance
 from .analysis.positions.shift_operator import fit_shift as fit_shift
 from .analysis.positions.shift_operator import helix as helix
+from .analysis.positions.sinusoid_forms import frequency_buildup as frequency_buildup
+from .analysis.positions.sinusoid_forms import shift_rotation as shift_rotation
 from .analysis.projection.projecting import Projection as Projection
 from .analysis.projection.projecting import UMAPParameters as UMAPParameters
 from .analysis.projection.projecting import project as project
@@ -46,6 +48,8 @@ from .composition.attention_logits import centred_logits as centred_logits
 from .composition.attention_logits import identical_word_logits as identical_word_logits
 from .composition.attention_logits import logit_shares as logit_shares
 from .composition.attention_logits import logits_by_distance as logits_by_distance
+from .composition.sum_and_concatenation import compare_sum_with_concatenation as compare_sum_with_concatenation
+from .composition.sum_and_concatenation import interference as interference
 from .composition.variance_decomposition import sum_cloud as sum_cloud
 from .composition.word_mixture import mixture as mixture
 from .composition.word_order import reorder_words as reorder_words
@@ -65,6 +69,9 @@ from .tables.embeddings import from_arrays as from_arrays
 from .tables.saved.writing import write_table as write_table
 from .tables.table import EmbeddingTable as EmbeddingTable
 from .training.trainer_callback import EmbeddingWatch as EmbeddingWatch
+from .vocabularies.comparing import VocabularyDifference as VocabularyDifference
+from .vocabularies.comparing import vocabulary_difference as vocabulary_difference
+from .vocabularies.measured_text import text_coverage as text_coverage
 from .widget.showing import show as show
 
 __version__: str

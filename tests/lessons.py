@@ -11,7 +11,7 @@ import nbformat
 import hfposemb as hpe
 from app.lessons.lessons import FEW, LESSONS, REPEATED, SENTENCE, Lesson
 
-OPENING = """# Twelve lessons about words and positions
+OPENING = """# Fifteen lessons about words and positions
 
 Each lesson has a textbook statement, a question to answer before you run the cell below it, a measurement, and an
 exercise. Everything runs on the models included with the package, without a network; replace them with any other
@@ -28,6 +28,8 @@ from hfposemb.analysis.positions.shift_operator import fit_shift
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.attention_logits import logit_shares
+from hfposemb.composition.sum_and_concatenation import compare_sum_with_concatenation
 from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError

@@ -426,7 +426,11 @@ def page(
     public: bool = False,
 ) -> tuple[Comparison, str]:
     """Return the comparison of sources, computed unless ``known``, and the report about it; runs in the child."""
+    from hfposemb.checkpoints.limits import PUBLIC_LIMITS
     from hfposemb.reports.report import report as write
+    from hfposemb.vocabularies.comparing import vocabulary_pairs
+
+    from .fetching import publicly
 
     opened = _opened(sources, report, part=part, public=public)
 
@@ -439,7 +443,8 @@ def page(
     def then(share: float, doing: str) -> None:
         report(before + (1 - before) * share, doing)
 
-    return found, write(*opened, comparison=found, progress=then)
+    pairs = publicly(lambda reader: vocabulary_pairs(opened, token=reader, limits=PUBLIC_LIMITS)) if public else None
+    return found, write(*opened, comparison=found, vocabularies=pairs, progress=then)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from hfposemb.analysis.positions.shift_operator import fit_shift
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
+from hfposemb.composition.attention_logits import logit_shares
+from hfposemb.composition.sum_and_concatenation import compare_sum_with_concatenation
 from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
@@ -156,6 +158,25 @@ def from_words(model: Embeddings) -> float:
 def by_place(model: Embeddings) -> float:
     """Return how much the similarity of two positions 8 apart differs from place to place."""
     return geometry.difference_by_place(model.position, 8)
+
+
+def tied(model: Embeddings) -> float:
+    """Return how often word and position are both read from the sum, as often as from the concatenation at most."""
+    found = compare_sum_with_concatenation(add_positions(model), amplitudes=(1.0,))
+    return float(found.both[0, 0])
+
+
+def one_pair(model: Embeddings) -> float:
+    """Return the share of positions that are nearest to a neighbour in the two columns that change most."""
+    columns = np.argsort(-np.square(np.diff(model.position.table.vectors, axis=0)).mean(axis=0), kind="stable")[:2]
+    few = hpe.from_arrays(position=model.position.table.vectors[:, np.sort(columns)]).position.table
+    near = [hpe.neighbours(few, row, metric="euclidean", k=1).rows[0] for row in range(few.shape[0])]
+    return float(np.mean(np.abs(np.array(near) - np.arange(few.shape[0])) == 1))
+
+
+def alone(model: Embeddings) -> float:
+    """Return the share of the first layer's logits that positions have alone."""
+    return logit_shares(model.logits(SENTENCE)).products["position · position"]
 
 
 # --- lessons ----------------------------------------------------------------------------------------------------------
@@ -437,9 +458,74 @@ LESSONS: tuple[Lesson, ...] = (
             "which are what attention passes on: in the first layer, words stay free of positions."
         ),
         exercise="Find the plot of logits by distance. Which of them falls with distance, and which rises again?",
-        models=("sample:bert", "rotary:256x64", "alibi:256x12"),
+        models=("sample:bert", "rotary:256x64", "alibi:256x12", "relative-sinusoidal:256x64"),
         tab="positions",
         controls={"attention": UNFOLDED},
     ),
+    Lesson(
+        title="A sum is a concatenation times [I; I]",
+        statement=(
+            "Texts ask why positions are added and not concatenated. The two differ by one matrix: [x; v] times two "
+            "identities, [I; I], is x + v. So the sum is a concatenation followed by a linear map that is fixed, and "
+            "the question is whether both parts can still be read from it."
+        ),
+        question=(
+            "In MiniLM, at the size that positions have in the model, how often are the word and its position both "
+            "read from the sum? From the concatenation it is always."
+        ),
+        choices=HOW_OFTEN,
+        bounds=(0.1, 0.9),
+        measure=tied,
+        reveal="{name}: both are read from the sum at least {value:.0%} of the time",
+        why=(
+            "In 384 dimensions there is room for both. The demo models have 128, and positions that are small beside "
+            "their words: there the words are read, and most positions of the demo BERT are not."
+        ),
+        exercise="Open “A word as a mixture” below. Does the model’s own size lie inside the window?",
+        models=("sample:minilm", *TRAINED),
+        tab="words",
+        controls={"remains": UNFOLDED},
+    ),
+    Lesson(
+        title="One frequency after another",
+        statement=(
+            "Texts say that sines and cosines make every position unique. One pair does not: it runs round a circle "
+            "like the hand of a clock, and 44 positions are almost exactly seven turns. Slower pairs are slower hands."
+        ),
+        question="With the fastest pair alone, how many positions are nearest to the position before or after?",
+        choices=OF_THE_WHOLE,
+        bounds=(0.5, 0.9),
+        measure=one_pair,
+        reveal="{name}: {value:.0%} of positions are nearest to a neighbour in two columns",
+        why=(
+            "With eight of the 64 pairs all are. The sines of most explainers are not GPT-2’s: its table has no such "
+            "pairs of columns, and its waves run across all of them."
+        ),
+        exercise="Open “Waves” below. What does the map look like with two pairs, and with eight?",
+        models=("sinusoidal:256x128", "sample:gpt2"),
+        tab="positions",
+        controls={"dimensions": UNFOLDED},
+    ),
+    Lesson(
+        title="Why one may look at positions alone",
+        statement=(
+            "Attention sees only the sum of word and position, never the position. But the product of two sums has "
+            "four parts, word · word, word · position, position · word and position · position, and the last depends "
+            "on positions only."
+        ),
+        question=f"Which share of MiniLM’s first logits of “{SENTENCE}” do positions have alone?",
+        choices=("Less than a twentieth", "A twentieth to a half", "More than half"),
+        bounds=(0.05, 0.5),
+        measure=alone,
+        reveal="{name}: positions alone have {value:.0%} of the logits",
+        why=(
+            "What holds of the position table, such as its waves, holds of this share of the logits. How large it is "
+            "each model has learned; below 0, positions alone work against the rest."
+        ),
+        exercise="Choose the logit term “position · position” below. Which key does each query prefer?",
+        models=("sample:minilm", *TRAINED),
+        tab="words",
+        controls={"text": SENTENCE, "logits": UNFOLDED},
+    ),
 )
-"""In textbook order; the first is lesson 1."""
+"""The first twelve in textbook order, then what texts argue; the first is lesson 1."""

@@ -110,3 +110,14 @@ def training(
         command=command,
         roles=(role,),
     )
+
+
+def vocabularies(a: Opened, b: Opened) -> Recipe:
+    """Return the recipe of the answers that follow from two vocabularies."""
+    names = [pinned(one) for one in (a, b)]
+    body = [
+        f"found = hpe.vocabulary_difference({', '.join(map(quoted, names))})",
+        "shown = {name: one.answer for name, one in found.answers.items()}",
+        "print(found)",
+    ]
+    return recipe_of(body, (a, b), command=[command_line("vocab", *names)], roles=("token",))

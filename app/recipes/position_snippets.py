@@ -182,6 +182,25 @@ def planes(found: Sequence[Positions], step: int) -> Recipe:
     return _of_tables(found, value)
 
 
+def rotation(step: int, width: int) -> Recipe:
+    """Return the recipe of the matrix of a shift, for positions as rows and as columns."""
+    body = [
+        f"found = hpe.shift_rotation({step}, {width})",
+        *dict_lines({"for rows": "found.for_rows", "for columns": "found.for_columns"}),
+    ]
+    return recipe_of(body, [])
+
+
+def buildup(length: int, width: int, pairs: Sequence[int]) -> Recipe:
+    """Return the recipe of the maps of a sinusoid that has only its first pairs of sine and cosine."""
+    body = [
+        f"rows = hpe.sinusoidal({length}, {width}).position.table.vectors",
+        f"tables = {{m: hpe.from_arrays(position=rows[:, : 2 * m]).position for m in ({comma_separated(pairs)})}}",
+        "shown = {m: hpe.project(table, dims=2).coordinates for m, table in tables.items()}",
+    ]
+    return recipe_of(body, [])
+
+
 def probes(sources: Sequence[Opened]) -> Recipe:
     """Return the recipe of the mean errors of all probes of some position tables."""
     body = [

@@ -64,6 +64,30 @@ def mixture(source: Opened, adding: PositionAddition, row: int, *, amplitude: fl
     return _of_sum(source, adding, body)
 
 
+def concatenation(source: Opened, adding: PositionAddition) -> Recipe:
+    """Return the recipe of what is recovered from a sum, from a turned sum and from the concatenation."""
+    body = ["found = hpe.compare_sum_with_concatenation(words)", "shown = dict(zip(found.ways, found.both))"]
+    return _of_sum(source, adding, body)
+
+
+def interference(source: Opened, adding: PositionAddition) -> Recipe:
+    """Return the recipe of the mean |cos| of words and positions by width."""
+    values = {"as they are": "found.cosines", "without the means": "found.centred", "random": "found.expected"}
+    return _of_sum(source, adding, ["found = hpe.interference(words)", *dict_lines(values)])
+
+
+def windows(found: Sequence[tuple[str, Opened, PositionAddition]]) -> Recipe:
+    """Return the recipe of the shares recovered at every size of positions, for some sources."""
+    words = {name: f"hpe.add_positions({extracted(source)}, {_adding(adding)})" for name, source, adding in found}
+    body = [
+        *dict_lines(words, "words"),
+        "scales = 2.0 ** np.arange(-5, 5.5, 0.5)",
+        "sweeps = {name: hpe.sweep_amplitude(one, amplitudes=scales) for name, one in words.items()}",
+        "shown = {name: one.both for name, one in sweeps.items()}",
+    ]
+    return recipe_of(body, [source for _, source, adding in found if adding.whose == "own"], roles=SENTENCE_ROLES)
+
+
 def anchors(source: Opened, adding: PositionAddition, row: int, others: Sequence[int]) -> Recipe:
     """Return the recipe of the cosines of a word with anchor words at every amplitude."""
     body = [

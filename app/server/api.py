@@ -1,4 +1,4 @@
-"""Endpoints for programs: info, search, tokenise, neighbours, similarity, project, compare and check.
+"""Endpoints for programs: info, search, tokenise, neighbours, similarity, project, compare, check and vocabulary.
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
@@ -31,6 +31,7 @@ from hfposemb.text import one_line, written
 from .. import limits
 from ..failures import said_of
 from ..findings.compare.comparison import comparison_key
+from ..findings.compare.vocabularies import vocabulary_key
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
@@ -63,7 +64,7 @@ def bind(session: Session) -> None:
     endpoints = Endpoints(session)
     answering = partial(_answering, public=session.public)
     calls = (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity)
-    for endpoint in (*calls, endpoints.project, endpoints.compare, endpoints.check):
+    for endpoint in (*calls, endpoints.project, endpoints.compare, endpoints.check, endpoints.vocabulary):
         # Gradio's queue has no turns: what waits in it keeps others out. Ours are ``jobs.turns`` and ``jobs.queue``.
         gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
 
@@ -307,6 +308,20 @@ class Endpoints:
         key = check_key(_text(source, "source"), public=self.session.public)
         report: CheckReport = await self.models.in_child(request, key, checking.check, source)
         return report.to_json()
+
+    async def vocabulary(self, request: gr.Request, source: str, other: str) -> dict[str, Any]:
+        """Compare the vocabularies of two models: can they be merged, draft for each other, or be distilled?
+
+        Tokens are compared by the text that their ids stand for; only the files of the tokenizers are read.
+
+        Args:
+            request: The HTTP request, passed by Gradio.
+            source: A model of the Hub such as "openai-community/gpt2", or a sample such as "sample:bert".
+            other: The second model.
+        """
+        key = vocabulary_key(_text(source, "source"), _text(other, "other"), public=self.session.public)
+        found: dict[str, Any] = await self.models.in_child(request, key, checking.vocabulary, source, other)
+        return found
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:

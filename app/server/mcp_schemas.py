@@ -166,6 +166,15 @@ class Check(_Answer):
     not_checked: list[str] = []
 
 
+class Vocabulary(_Answer):
+    """What two vocabularies are to each other, and what follows."""
+
+    verdict: str
+    headline: str
+    answers: dict[str, Any]
+    findings: list[Any] = []
+
+
 _ANSWERS: dict[str, type[BaseModel]] = {
     "info": Info,
     "search": Search,
@@ -175,6 +184,7 @@ _ANSWERS: dict[str, type[BaseModel]] = {
     "project": Project,
     "compare": Compare,
     "check": Check,
+    "vocabulary": Vocabulary,
 }
 
 

@@ -62,7 +62,7 @@ class Tools:
         """All tools, in the order in which they are listed."""
         tools: tuple[Tool, ...] = (
             *(self.info, self.search, self.tokenise, self.neighbours, self.similarity),
-            *(self.project, self.compare, self.check),
+            *(self.project, self.compare, self.check, self.vocabulary),
         )
         return {PREFIX + tool.__name__: tool for tool in tools}
 
@@ -240,3 +240,14 @@ class Tools:
         """
         found = await self.endpoints.check(request, source)
         return Answer(found, "findings", found.pop("findings")[offset:], offset)
+
+    async def vocabulary(
+        self, request: gr.Request, source: Source, other: Source, offset: Offset = 0, full: Full = False
+    ) -> Answer:
+        """Compare two vocabularies: can the models be merged, draft for each other, or be distilled?
+
+        Returns a verdict, the three answers each with the finding that decides it, how many ids name the same text, and
+        what else differs: special and chat tokens, padding, normaliser, pre-tokenizer, merges.
+        """
+        found = await self.endpoints.vocabulary(request, source, other)
+        return Answer(found, "differing", found.pop("differing")[offset:], offset)

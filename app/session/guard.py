@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import inspect
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import wraps
@@ -36,15 +36,15 @@ NEVER_NONE = ("str", "int", "float", "bool")
 """Annotations of parameters that are never ``None``."""
 
 
-def guard_listeners(blocks: gr.Blocks, but: Container[int], *, public: bool) -> None:
+def guard_listeners(listeners: Mapping[int, Any], but: Container[int], *, public: bool) -> None:
     """Guard every handler that was bound to a page, except those with the numbers ``but``.
 
     Args:
-        blocks: The page, which may be that of a host.
+        listeners: Those of the page, which may be that of a host, by number.
         but: Numbers of the listeners of others.
         public: Whether others can reach the page.
     """
-    for number, bound in blocks.fns.items():
+    for number, bound in listeners.items():
         if number not in but and bound.fn is not None:
             bound.fn = guarded(bound.fn, public=public, inputs=bound.inputs)
 

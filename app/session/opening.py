@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import gradio as gr
-from gradio.context import Context
+from gradio.context import get_blocks_context
 
 from hfposemb.errors import CancelledError, HfposembError, OfflineError
 from hfposemb.text import one_line
@@ -123,8 +123,8 @@ def bind(tabs: Mapping[str, Session], line: gr.HTML) -> None:
     reads = SourceReads(tabs)
     page = reads.page
     asked = [page.active, page.sources, page.fetched]
-    blocks = Context.root_block
-    loads = [blocks.load] if waiting(page.open(page.first)) and blocks is not None else []
+    blocks = get_blocks_context()
+    loads = [blocks.root_block.load] if waiting(page.open(page.first)) and blocks is not None else []
     gr.on(
         [page.sources.change, page.active.change, *loads],
         reads.fetch,

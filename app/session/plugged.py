@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import uuid4
 
 import gradio as gr
-from gradio.context import Context
+from gradio.context import get_blocks_context
 
 from hfposemb.errors import HfposembError, InputError
 
@@ -87,8 +87,9 @@ class Plugged:
 
     def _rows(self) -> list[tuple[str, PanelRow]]:
         """Return the rows of panels of every tab."""
-        assert Context.root_block is not None
-        rows = [block for block in Context.root_block.blocks.values() if isinstance(block, PanelRow)]
+        page = get_blocks_context()
+        assert page is not None
+        rows = [block for block in page.blocks.values() if isinstance(block, PanelRow)]
         return [
             (key, row) for row in rows for key in [_tab_of(row)] if key and row.scope.startswith(self.session.scope)
         ]

@@ -17,7 +17,7 @@ FIRST = ("sample:minilm", "sample:gpt2", "sinusoidal:512x384")
 PRESETS = (
     *FIRST,
     "sample:bert",
-    *("rotary:2048x64", "alibi:2048x12"),
+    *("rotary:2048x64", "alibi:2048x12", "relative-sinusoidal:512x128"),
     *("random:256x128", "counting:256x128", "normalised:256x128", "sigmoid:256x128", "single-sine:256x128"),
 )
 

@@ -35,12 +35,30 @@ export function cancelJob({ element, trigger }) {
 }
 
 /**
- * Copy the text beside a button of a recipe or of a fix.
+ * Save the picture beside a button as PNG, in its own size.
+ * @param {HTMLElement} button
+ */
+async function savePng(button) {
+  const picture = button.closest("figure")?.querySelector("img");
+  if (!picture) return;
+  await picture.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
+  canvas.getContext("2d")?.drawImage(picture, 0, 0);
+  saveFile([{ url: canvas.toDataURL("image/png"), orig_name: button.dataset.png }]);
+}
+
+/**
+ * Copy the text beside a button of a recipe or of a fix, or save the picture beside it.
  * @param {GradioElement} host
  */
 export function copyRecipe({ element }) {
   element.addEventListener("click", (event) => {
     const button = buttonOf(event, ":is(.recipe, .finding) button");
+    if (button?.dataset.png) {
+      savePng(button).catch(reportError);
+      return;
+    }
     const code = button?.closest("div")?.querySelector("pre");
     if (button && code) void page.copy(button, code);
   });

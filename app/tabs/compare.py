@@ -39,6 +39,7 @@ from ..findings.compare.comparison import (
 )
 from ..findings.compare.comparison_jobs import ComparisonJobs
 from ..findings.compare.quantisation import quantisation_fold
+from ..findings.compare.vocabularies import vocabulary_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
@@ -221,6 +222,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
         with box:
             words = PanelRow((), scope=session.scope)
+        vocabulary_fold(session, pair)
         quantisation_fold(session, pair)
     return Layout(
         part=part,

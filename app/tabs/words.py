@@ -31,6 +31,7 @@ from ..findings.words.sum_amplitude import (
     recovery_panel,
     survival_panel,
 )
+from ..findings.words.sum_claims import concatenation_panel, interference_panel, window_panel
 from ..findings.words.sum_clouds import cloud_panel, variance_panel
 from ..findings.words.sum_view import CALLED, FIRST_ANCHORS, Asked, View, source_of, view_of
 from ..findings.words.word_order import reorder_panel, shuffled
@@ -78,9 +79,10 @@ def first_panels(view: View) -> Panels:
     return Panels((survival_panel(view), lists_panel(view), reorder_panel(view)), columns=12)
 
 
-def remaining_panels(view: View) -> list[Any]:
+def remaining_panels(view: View, opened: Sequence[Opened]) -> list[Any]:
     """Return what remains of each part: two rows, of which the first is the anchor words."""
-    both = Panels((mixture_panel(view), recovery_panel(view), map_panel(view)), columns=2)
+    measured = (mixture_panel(view), recovery_panel(view), map_panel(view), window_panel(view, opened))
+    both = Panels((*measured, concatenation_panel(view), interference_panel(view)), columns=2)
     return [Panels((anchor_panel(view),)), both]
 
 
@@ -168,7 +170,7 @@ class Handlers:
         if not unfolded:
             return [gr.skip()] * 2
         view = self.view(opened, which, values)
-        return [(), ()] if view is None else remaining_panels(view)
+        return [(), ()] if view is None else remaining_panels(view, opened)
 
     def draw_sums(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> Any:
         """Draw the clouds of sums."""
@@ -209,7 +211,7 @@ def create_layout(session: Session) -> Layout:
         box, summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
         with box:
             clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
-        title = "A word as a mixture, anchor words, and recovering both parts from the sum"
+        title = "A word as a mixture, anchor words, recovering both parts, and sum against concatenation"
         box, remains = session.fold("remains", title, holds=["anchors"])
         with box, gr.Row(equal_height=True):
             with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):

@@ -17,7 +17,7 @@ from .checked_source import SMALL_FILES, CheckedSource
 from .findings import Finding
 
 ROLES = ("bos", "eos", "pad", "cls", "sep", "mask", "unk")
-_MARKED = re.compile(r"<\|[\w.-]{1,60}\|>")
+MARKED = re.compile(r"<\|[\w.-]{1,60}\|>")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Tokens:
         if self.vocabulary is None or not self.template:
             return []
         known = set(self.by_id.values())
-        return sorted({one for one in _MARKED.findall(self.template) if one not in known})
+        return sorted({one for one in MARKED.findall(self.template) if one not in known})
 
 
 def read_tokens(source: CheckedSource) -> Tokens:

@@ -491,3 +491,27 @@ def run_rope(given: argparse.Namespace) -> None:
 
     found = rope_report(opened, part=given.part, factor=given.factor)
     print_result(found, found.to_dict(), given)
+
+
+def run_vocab(given: argparse.Namespace) -> int:
+    """Compare two vocabularies, or measure a text; return 0, 1 if a difference matters, 2 if it cannot be told."""
+    try:
+        if given.text is not None:
+            from ..vocabularies.measured_text import read_text, text_coverage
+
+            text = read_text(given.text)
+            found = [text_coverage(source, text) for source in (given.a, given.b) if source is not None]
+            print_result("\n\n".join(map(str, found)), {"texts": [one.to_dict() for one in found]}, given)
+            return 0
+        from ..vocabularies.comparing import vocabulary_difference
+
+        if given.b is None:
+            raise InputError("vocab compares two sources; name a second one, or measure a text with --text FILE")
+        difference = vocabulary_difference(given.a, given.b)
+    except HfposembError as error:
+        if given.debug:
+            raise
+        print(f"hfposemb: {error}", file=sys.stderr)
+        return NOT_CHECKED
+    print_result(difference, difference.to_dict(), given)
+    return difference.exit_code

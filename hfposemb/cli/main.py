@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
     """Run a command and return its exit code.
 
     The code is 0 for success, 1 for an error, reported as one line on stderr, 2 for wrong usage, and 70 for a bug,
-    whose traceback is stored in a file; ``check`` has codes of its own. After Ctrl-C or SIGTERM it is 128 plus the
-    signal's number.
+    whose traceback is stored in a file; ``check`` and ``vocab`` have codes of their own. After Ctrl-C or SIGTERM it is
+    128 plus the signal's number.
 
     Args:
         arguments: Command-line arguments, by default those of the process.

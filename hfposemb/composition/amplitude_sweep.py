@@ -98,12 +98,17 @@ class Sweep(Tabular):
         return step_of(amplitude, self.amplitudes)
 
     @property
+    def both(self) -> Floats:
+        """The lower of the shares of words and of positions recovered [A]."""
+        return np.minimum(self.words, self.positions)
+
+    @property
     def window(self) -> tuple[float, float] | None:
         """The widest range of measured amplitudes in which 95 % of words and 95 % of positions are recovered.
 
         ``None`` if there is none. A model whose own amplitude, 1, lies in it can read both from the sum.
         """
-        both = np.concatenate([[False], np.minimum(self.words, self.positions) >= RECOVERED, [False]])
+        both = np.concatenate([[False], self.both >= RECOVERED, [False]])
         starts, ends = np.flatnonzero(both[1:] & ~both[:-1]), np.flatnonzero(both[:-1] & ~both[1:]) - 1
         if not len(starts):
             return None

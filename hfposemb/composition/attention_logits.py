@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..tables.attention import BIAS, PAIRS, Attention, Floats, LogitSplit, attended, placed
+from ..tables.attention import BIAS, PAIRS, PARTS, Attention, Floats, LogitSplit, attended, placed
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi, RelativeBias
 from ..tables.inputs import InputRecipe, feed
@@ -25,6 +25,9 @@ RUN = 32
 
 TOTAL = "total"
 """Name of the sum of all terms, where a single term can be selected."""
+
+FOUR = tuple(f"{one} · {other}" for one, other in product(PARTS[:2], repeat=2))
+"""Names of the products of words and positions."""
 
 _REAL = tuple(TOKEN_CLASSES.index(name) for name in TOKEN_CLASSES if name not in ("special", "unused", "padding"))
 
@@ -53,6 +56,15 @@ class Shares(Tabular):
     def mean(self) -> Floats:
         """The mean over heads whose logits differ [terms]."""
         return np.asarray(self.values[:, np.isfinite(self.values).all(axis=0)].mean(axis=1))
+
+    @property
+    def products(self) -> dict[str, float]:
+        """The four products of words and positions, and ``rest``: shares that add up to 1, mean over heads.
+
+        Attention sees x + v only within them, so what holds of v alone matters as much as ``position · position`` does.
+        """
+        own = {name: float(share) for name, share in zip(self.names, self.mean, strict=True) if name in FOUR}
+        return {**own, "rest": 1 - sum(own.values())}
 
     def columns(self) -> Columns:
         """Return one row per term and head: ``term``, ``head`` and ``share``."""

@@ -8,6 +8,7 @@ The same sources, versions and arguments give the same bytes.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,12 +22,15 @@ from ..figures.graph_objects import require_plotly
 from ..figures.quantisation_errors import quantisation_errors
 from ..files import check_place, complete_file
 from ..progress import Report, shown
+from ..text import one_line
+from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
 from .report_page import Page, names_of
 from .report_pairs import add_maps, add_moved_words, pair_measures
 from .report_positions import add_positions
 from .report_provenance import provenance
 from .report_words import add_words
+from .vocabulary_card import vocabulary_card
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings
@@ -35,11 +39,14 @@ QUANTISATION = (
     "Relative error of a token: distance of its quantised vector from the original one, divided by the original's norm."
 )
 
+VOCABULARIES = "Tokens are compared by the text that each id stands for. What decides an answer stands beside it."
+
 
 def report(
     *sources: Embeddings,
     comparison: Comparison | None = None,
     quantisation: Sequence[QuantisationDamage] | None = None,
+    vocabularies: Sequence[VocabularyDifference] | None = None,
     part: str | Sequence[str | None] | None = None,
     title: str = "",
     written: str = "",
@@ -52,6 +59,7 @@ def report(
         comparison: Comparison of these sources, by default ``compare(*sources)``.
         quantisation: What quantisation did, by default ``quantised_forms(sources)``: empty unless two of the sources
             are a model in full precision and quantised.
+        vocabularies: The vocabularies compared, by default ``vocabulary_pairs(sources)``.
         part: The parts that are compared, as passed to ``compare``.
         title: Title of the page, by default the names of the sources.
         written: Date shown on the page, if any; without it the page is always the same.
@@ -83,6 +91,10 @@ def report(
     with shown("drawing the report", progress) as told:
         page = Page(sources, comparison)
         _draw(page, quantisation, told)
+        told(0.93, "comparing the vocabularies")
+        cards = vocabulary_pairs(sources) if vocabularies is None else vocabularies
+        page.add("Vocabularies", VOCABULARIES if cards else "", "".join(map(_vocabulary, cards)))
+        _add_numbers(page, told)
     return page.html(title or f"{style.listed(names_of(sources))} compared", written)
 
 
@@ -123,10 +135,19 @@ def _draw(page: Page, quantisation: Sequence[QuantisationDamage] | None, told: R
     if quantisation is None:
         quantisation = quantised_forms(page.sources, progress=lambda share, doing: told(0.9 + 0.05 * share, doing))
     _add_quantisation(page, quantisation)
+
+
+def _add_numbers(page: Page, told: Report) -> None:
+    """Add the long table of numbers, and where everything is from."""
     page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
     told(0.95, "hashing the tables")
     page.add("Provenance", "", provenance(page))
     told(1.0, "done")
+
+
+def _vocabulary(found: VocabularyDifference) -> str:
+    said = found.to_dict()
+    return f"<h3>{html.escape(one_line(said['headline']))}</h3>{vocabulary_card(said, (found.a.name, found.b.name))}"
 
 
 def _metrics(page: Page) -> str:

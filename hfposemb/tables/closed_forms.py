@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, SourceError
 from .embeddings import Embeddings
-from .encodings import Absolute, Alibi, PositionEncoding, alibi_slopes
+from .encodings import Absolute, Alibi, PositionEncoding, RelativeTable, alibi_slopes
 from .rotary import Rotary
 from .sources import BuiltinSource
 from .table import CHUNK_BYTES, EmbeddingTable, Provenance, Vectors
@@ -27,6 +27,9 @@ MOST_ROWS = 1_000_000
 MOST_COLUMNS = 65_536
 MOST_BYTES = 2**31
 """Size limit of a table, as float32."""
+
+MOST_RELATIVE = 2**22
+"""Maximum of distances × width of an encoding whose rows are all computed at once."""
 
 Layout: TypeAlias = Literal["interleaved", "concatenated", "tensor2tensor"]
 LAYOUTS: tuple[Layout, ...] = ("interleaved", "concatenated", "tensor2tensor")
@@ -218,6 +221,31 @@ def _alibi(form: Form) -> Alibi:
     return Alibi(alibi_slopes(form.width), form.rows)
 
 
+def relative_sines(reach: int, width: int, length: int, *, base: float = 10000.0) -> RelativeTable:
+    """Return the sinusoids of distances that Transformer-XL projects and adds to keys (Dai et al. 2019, 1901.02860).
+
+    Args:
+        reach: Distances have a row from −reach + 1 to reach − 1.
+        width: Number of columns.
+        length: Number of positions drawn by default.
+        base: Base of the geometric sequence of frequencies.
+    """
+    # The sinusoid of −t is that of t with negated sines; the angles are those of query − key.
+    rows = sine_rows(0, reach, width, base=base, layout="concatenated")
+    turned = rows * np.where(np.arange(width) < (width + 1) // 2, -1.0, 1.0)
+    distances = np.arange(-reach + 1, reach)
+    return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
+
+
+def _relative(form: Form) -> RelativeTable:
+    if form.rows * form.width > MOST_RELATIVE:
+        raise InputError(
+            f"relative-sinusoidal holds all its rows, at most {MOST_RELATIVE:,} numbers; got {form.rows:,} × "
+            f"{form.width:,}; give fewer distances or a smaller width"
+        )
+    return relative_sines(form.rows, form.width, form.rows, base=form.number("base"))
+
+
 BUILTINS: Mapping[str, Builtin] = {
     "sinusoidal": Builtin(
         formula="sin and cos of ω_i·t, with ω_i decreasing geometrically from 1 towards 1/base",
@@ -246,6 +274,13 @@ BUILTINS: Mapping[str, Builtin] = {
         about="The biases of Press et al. 2022, as positions × heads. Nothing is added to tokens, so there are no "
         "position vectors.",
         encoding=_alibi,
+    ),
+    "relative-sinusoidal": Builtin(
+        formula="sin and cos of ω_i·(query − key), the sinusoid of a distance",
+        about="The relative encoding of Dai et al. 2019 (Transformer-XL) before its learned projection, as distances × "
+        "width: a row belongs to a distance, not to a position, and is added to keys within attention.",
+        encoding=_relative,
+        options={"base": Number(10000.0, 1.0, 1e12)},
     ),
     "random": Builtin(
         formula="independent draws from N(0, std²)",

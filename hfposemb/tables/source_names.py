@@ -65,7 +65,12 @@ def _called(text: str) -> tuple[str, ...]:
             called = {"bert": "Demo BERT", "gpt2": "Demo GPT-2", "minilm": "MiniLM"}.get(name, name)
             return (called if step is None else f"{called} step {step:,}", text)
         case BuiltinSource(name, rows, width):
-            called = {"sinusoidal": "Sinusoid", "random": "Untrained", "alibi": "ALiBi"}.get(name, name.capitalize())
+            called = {
+                "sinusoidal": "Sinusoid",
+                "relative-sinusoidal": "Relative sinusoid",
+                "random": "Untrained",
+                "alibi": "ALiBi",
+            }.get(name, name.capitalize())
             called = called if not source.options else f"{called} {' '.join(source.options.values())}"
             return (called, f"{called} {rows:,} × {width:,}", text)
         case HubSource(repo, revision, inside):

@@ -24,6 +24,7 @@ NOT_MET = {
     "sinusoidal": {"extrapolates"},
     "rotary": {"extrapolates"},
     "alibi": {"bounded", "neighbours apart"},
+    "relative-sinusoidal": {"extrapolates"},
     "random": {"extrapolates"},
     "counting": {"bounded", "neighbours apart"},
     "normalised": {"independent of length", "neighbours apart"},

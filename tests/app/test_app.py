@@ -249,7 +249,17 @@ def test_first_paint_needs_no_event() -> None:
 def test_interface_handlers_are_private() -> None:
     blocks = app.build(sources=TWO)
     public = {fn.api_name for fn in blocks.fns.values() if fn.api_visibility != "private"}
-    assert public == {"info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check"}
+    assert public == {
+        "info",
+        "search",
+        "tokenise",
+        "neighbours",
+        "similarity",
+        "project",
+        "compare",
+        "check",
+        "vocabulary",
+    }
 
 
 def test_launch_sets_what_only_a_launch_may_set() -> None:

@@ -65,6 +65,10 @@ RULES: dict[str, dict[str, Rule]] = {
         "kernel_title": Rule("pairs that reach angles they were not trained on", "no scaling"),
         "agreement_title": Rule("cosine of scaled and plain, or the least sum of cosines", "nothing: a closed form"),
     },
+    "app/findings/positions/sinusoid_claims.py": {
+        "buildup_title": Rule("positions nearest to a neighbour, by number of pairs", "nothing: a closed form"),
+        "rotation_title": Rule("angle by which a shift turns the first pair", "nothing: a closed form"),
+    },
     "app/findings/positions/shifts.py": {
         "curve_title": Rule("share of a shift that a fitted map explains, held out", "the mean; the closed form"),
         "plane_panel": Rule("planes that turn by the expected angle", "all planes"),
@@ -103,6 +107,11 @@ RULES: dict[str, dict[str, Rule]] = {
         "anchor_title": Rule("the nearest of chosen words, by mean cosine", "random words"),
         "recovery_title": Rule("shares of words and positions decoded from the sum", "chance; concatenation"),
         "map_panel": Rule("neighbours kept at position 0 and elsewhere", "each other"),
+    },
+    "app/findings/words/sum_claims.py": {
+        "concatenation_title": Rule("shares decoded from the sum", "positions turned at random; concatenation"),
+        "interference_title": Rule("mean |cos| of words and positions", "random directions of that width"),
+        "window_title": Rule("sizes at which both parts are decoded, and the model's own", "the other sources"),
     },
     "app/findings/words/sum_clouds.py": {
         "cloud_panel": Rule("shares of the inputs' variance", "each other"),

@@ -40,6 +40,7 @@ COMMANDS = (
     "trajectory",
     "export",
     "check",
+    "vocab",
     "rope",
     "verify",
     "reproduce",

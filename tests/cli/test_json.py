@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trajectory": ("sample:gpt2 --revisions step-*", "metrics"),
     "export": (f"{SMALL} --table position --out y.csv", "content"),
     "check": ("./models/gpt2-001", "reports"),
+    "vocab": ("sample:bert sample:bert", "verdict"),
     "rope": ("./models/llama-002", "scalings"),
     "odd": ("sample:bert --count 2", "lists"),
     "kinship": ("sample:bert sample:gpt2", "pairs"),

@@ -206,6 +206,21 @@ def test_shares_add_up_and_less_mean_has_none(build: Build) -> None:
     np.testing.assert_allclose(np.nansum(rest, axis=-1), 0, atol=1e-9)
 
 
+def test_four_products_of_words_and_positions_and_a_rest() -> None:
+    found = logit_shares(hpe.extract("sample:bert").logits("the king saw the queen"))
+    products = found.products
+    assert list(products) == [
+        "word · word",
+        "word · position",
+        "position · word",
+        "position · position",
+        "rest",
+    ]
+    assert sum(products.values()) == pytest.approx(1)
+    assert products["position · position"] == pytest.approx(found.mean[found.names.index("position · position")])
+    assert products["rest"] == pytest.approx(sum(found.mean[i] for i, n in enumerate(found.names) if "rest" in n))
+
+
 def test_the_share_of_turning(build: Build) -> None:
     split = hpe.extract(tiny("llama")).logits(IDS)
     found = logit_shares(split)

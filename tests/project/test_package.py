@@ -101,9 +101,10 @@ composition -> analysis tables
 comparison -> composition analysis models tables
 figures -> comparison composition analysis tables
 checks -> models analysis checkpoints tables samples
+vocabularies -> checks models checkpoints tables
 surveys -> comparison models analysis checkpoints tables
 training -> models tables
-reports -> figures comparison models analysis tables
+reports -> vocabularies figures comparison models analysis tables
 widget -> reports figures comparison models analysis tables
 """
 """What each package may import. All may import the modules at the top: errors, files and other helpers."""

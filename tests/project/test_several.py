@@ -54,6 +54,12 @@ CASES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "anchor_similarity.anchors": ([900], lambda rows: hpe.anchor_similarity(_added(), 901, rows).mean),
     "anchor_similarity.amplitudes": ([1.0], lambda at: hpe.anchor_similarity(_added(), 901, [900], amplitudes=at).mean),
     "sweep_amplitude.amplitudes": ([1.0], lambda at: hpe.sweep_amplitude(_added(), amplitudes=at, queries=20).kept),
+    "compare_sum_with_concatenation.amplitudes": (
+        [1.0],
+        lambda at: hpe.compare_sum_with_concatenation(_added(), amplitudes=at, queries=20).words,
+    ),
+    "interference.widths": ([64], lambda widths: hpe.interference(_added(), widths=widths, pairs=99).cosines),
+    "frequency_buildup.pairs": ([2], lambda pairs: hpe.frequency_buildup(32, 16, pairs=pairs).neighbours),
     "retention_at.rows": ([900], lambda rows: hpe.retention_at(_added(), rows, [3], amplitudes=[1.0])),
     "retention_at.places": ([3], lambda places: hpe.retention_at(_added(), [900], places, amplitudes=[1.0])),
     "retention_at.amplitudes": ([1.0], lambda at: hpe.retention_at(_added(), [900], [3], amplitudes=at)),

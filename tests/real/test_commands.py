@@ -68,6 +68,7 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     assert any(isinstance(one, list) and one for one in odd.values())
     assert "unique" in run("info", source, "--requirements")
     assert ": 0 wrong, " in run("check", source).splitlines()[0]
+    assert "One vocabulary: " in run("vocab", source, source).splitlines()[0]
     assert f"0 of {rows:,} rows" in run("changes", source, source)
     assert ": same\n" in run("kinship", source, source)
 

@@ -192,13 +192,26 @@ def test_what_has_no_rows_says_so(name: str) -> None:
     for text in (f"{name}:12x4", f"{name}:12x4?{options}" if options else f"{name}:12x4"):
         embeddings = made(text)
         assert embeddings.name == text
-        assert embeddings.position.kind == name
+        assert embeddings.position.kind == {"relative-sinusoidal": "relative-table"}.get(name, name)
         assert embeddings.position.length == 12
         assert not embeddings.tables
         assert embeddings.notes == (BUILTINS[name].formula, BUILTINS[name].about)
         assert embeddings.position.matrix(5).shape == (5, 5)
     with pytest.raises(MissingTableError, match=r"no vector for a position|\.position\.table has their cos and sin"):
         embeddings._table("position")
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_relative_sinusoids_depend_on_the_distance_alone(width: int) -> None:
+    """Its rows are what Transformer-XL computes of query − key: all sines, then all cosines."""
+    encoding = made(f"relative-sinusoidal:96x{width}").position
+    angles = np.arange(-20, 21)[:, None] * 10000.0 ** (-np.arange(0, width, 2) / width)
+    rows = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    np.testing.assert_allclose(encoding.rows[encoding.row_of(-np.arange(-20, 21))], rows, atol=1e-6)
+    matrix = encoding.matrix(40)
+    for distance in range(-39, 40):
+        assert np.ptp(np.diagonal(matrix, distance)) == 0
+    assert np.ptp([sinusoidal(96, width).position.matrix(40)[t, t - 8] for t in range(8, 40)]) < 1e-6
 
 
 @pytest.mark.parametrize("theta", [10000, 500000])
@@ -236,6 +249,7 @@ WRONG = {
     "rotary:2048x64?layout=concatenated": "half or interleaved",
     "rotary:0x64": "1 to 1,000,000 rows",
     "alibi:2048x0": "width 1",
+    "relative-sinusoidal:1000000x512": "at most 4,194,304 numbers",
     "alibi:2048x12?theta=3": "its options are none",
     "sinusoidal:1000000x768": "699,050 rows",
     "sinusoidal:1000001x1": "1 to 1,000,000 rows",

@@ -50,6 +50,10 @@ The share of a term t in all logits L is Σ t̃ L̃ / Σ L̃² over the pairs of
 centred by subtracting the mean over the keys of the query, which does not change the softmax. Shares add up to 1; terms
 below 0 counteract the others. In models that rotate queries and keys by position, word · word includes the rotation.
 
+Only the sum is ever seen, so why may one look at positions alone? Because (x + v) W (x′ + v′)ᵀ has four products of its
+own, and one of them, position · position, depends on positions only: what holds of the position table holds of that
+share of the logits, and word · word is as it would be without positions.
+
 After Ke et al. (TUPE), ICLR 2021, who leave out the normalisation; without it, the parts do not add up.
 """
 MAP_HELP = """
@@ -131,11 +135,12 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
     if found.turning is not None:
         whole = found.turning[np.isfinite(found.turning)].mean()
         biased += f" Rotation by position contributes {percent(whole)}."
+    four = ", ".join(f"{name} {percent(share)}" for name, share in found.products.items())
     raw = f"word and position without normalisation: R²\u00a0{number(found.unnormed, digits=2)}"
     return replace(
         empty,
         title=share_title(found),
-        subtitle=f"Share of the differences between keys. Rows: part of the query; columns: part of the key.{biased}",
+        subtitle=f"{sentence_case(four)}. Rows: part of the query; columns: part of the key.{biased}",
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
         foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",

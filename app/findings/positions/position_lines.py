@@ -23,6 +23,7 @@ from ...session.opened import Opened
 from ...session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
 from ...session.state import Session
 from .position_clouds import BIAS_HELP, KERNEL_HELP, by_distance, half_at, series_of
+from .sinusoid_claims import buildup_panel
 
 BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
 HEIGHT = 200  # of the three plots below the clouds
@@ -101,7 +102,7 @@ def spectra(opened: Sequence[Opened], length: int, session: Session) -> Panels:
     found = tables_of(opened, length, session)
     facts = {source: positions.facts for source, positions in found.items()}
     drawn = [wave_panel(facts, found)] if any(fact.waves is not None for fact in facts.values()) else []
-    return _in_columns([*drawn, *wavelength_panels(opened)])
+    return _in_columns([*drawn, *wavelength_panels(opened), *buildup_panel(opened, session)])
 
 
 def _in_columns(drawn: Sequence[Panel]) -> Panels:

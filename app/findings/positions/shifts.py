@@ -32,6 +32,7 @@ from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import FILES, Positions, tables_of
 from ...session.state import Session
+from .sinusoid_claims import rotation_panel
 
 if TYPE_CHECKING:
     from hfposemb.analysis.positions.shift_operator import Split
@@ -64,9 +65,6 @@ Vaswani et al. 2017, 3.5.
 PLANE_HELP = """
 The best rotation for a shift by one rotates a few planes, each by its own angle ω. If shifts are rotations, a shift by
 k rotates the same planes by ω k, and the dots lie on the diagonal, as those of the sinusoid do.
-
-With rows, as here, the pair (sin, cos) is multiplied from the right by [cos ωk, −sin ωk; sin ωk, cos ωk]. Texts that
-write columns multiply from the left by [cos ωk, sin ωk; −sin ωk, cos ωk]: its transpose, and the same map.
 
 Each dot is one plane of the 16 leading components. The x-axis is ω k, the y-axis the angle by which the best rotation
 for a shift by k rotates that plane, both folded to 0 … 180 degrees. A plane counts as rotated by ω k if it
@@ -125,10 +123,10 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
     curves = [curve_panel(split, found, which, said) for split in SPLITS]
     recipes = [position_snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
     drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
-    drawn.append(plane_panel(tables, step, session))
+    drawn += [plane_panel(tables, step, session), rotation_panel(step)]
     facts = {source.name: positions.facts for source, positions in tables.items()}
     about = "Fitted on three quarters of the positions, tested on the rest. The first and last rows are left out."
-    return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=3)
+    return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=2)
 
 
 def _encoding(source: Opened) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ ABOUT = (
     "Configuration, weights and tokenizer are compared with each other, the rows of the tables are examined, and "
     "nothing is executed. Of a model on the Hub, at most 2 MB are read."
 )
+MORE = " · Model card"
 AGAIN = "Check again"
 SIGNS = {"wrong": "✕", "suspicious": "?", "note": "i"}
 NOTHING = "nothing to do"
@@ -160,9 +161,12 @@ def _finding(one: Finding) -> str:
 # --- the fold ---------------------------------------------------------------------------------------------------------
 
 
-def check_fold(session: Session) -> None:
-    """Create the fold, which checks the sources when it is opened: large ones in a child that can be cancelled."""
-    box, unfolded = session.fold(NAME, QUESTION)
+def check_fold(session: Session, after: Callable[[Sequence[Opened], Session], str]) -> None:
+    """Create the fold, which checks the sources when it is opened: large ones in a child that can be cancelled.
+
+    ``after`` writes what follows the reports.
+    """
+    box, unfolded = session.fold(NAME, f"{QUESTION}{MORE}")
     with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
         with gr.Column(elem_classes="in-place"):
@@ -171,13 +175,13 @@ def check_fold(session: Session) -> None:
 
     def draw(opened: Sequence[Opened], unfolded: bool, done: dict[str, Any]) -> Any:
         if not unfolded:
-            return gr.update(label=heading(known(opened, session))), gr.skip(), [], gr.skip()
+            return gr.update(label=f"{heading(known(opened, session))}{MORE}"), gr.skip(), [], gr.skip()
         found = checked(opened, session)
         missing = [[one.text] for one, report in found.items() if report is None]
         failed = bool(missing) and _failed(done, missing)
         others = [one for one in opened if one not in found]
-        label = gr.update(label=heading(found))
-        return label, page(found, others), [] if failed else missing, gr.update(visible=failed)
+        label = gr.update(label=f"{heading(found)}{MORE}")
+        return label, page(found, others) + after(opened, session), [] if failed else missing, gr.update(visible=failed)
 
     def retry(due: list[Any]) -> list[list[str]]:
         return [[one.text] for one, report in known(session.shown(due), session).items() if report is None]

@@ -157,13 +157,18 @@ def _added(found: UndertrainedTokens) -> list[str]:
 def _title(source: Opened, found: UndertrainedTokens) -> str:
     untrained = next((one for one in found.lists if one.name == "untrained" and one.rows), None)
     if untrained is not None:
-        count, names = untrained.found or len(untrained.rows), [shown(odd.label) for odd in untrained.rows[:3]]
+        count, names = untrained.found or len(untrained.rows), _named(untrained.rows)
         many = f"{count:,} tokens of {source.name} look" if count > 1 else f"1 token of {source.name} looks"
         return f"{many} untrained: {', '.join(names)}"
     first = found["near unused"].rows or found["near the mean"].rows
     where = "the unused slots" if found["near unused"].rows else "the mean of all tokens"
-    names = [shown(odd.label) for odd in first[:3]]
+    names = _named(first)
     return f"Closest to {where} of {source.name}: {', '.join(names)}"
+
+
+def _named(rows: Sequence[UndertrainedToken]) -> list[str]:
+    """Return three of the tokens, those that every font can write first: a headline of empty boxes says nothing."""
+    return [shown(odd.label) for odd in sorted(rows, key=lambda odd: not odd.label.isascii())[:3]]
 
 
 def _foot(found: UndertrainedTokens) -> str:

@@ -22,6 +22,12 @@ from hfposemb.composition.amplitude_sweep import (
 )
 from hfposemb.composition.anchor_words import AnchorSimilarity, anchor_similarity
 from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
+from hfposemb.composition.sum_and_concatenation import (
+    Interference,
+    SumBesideConcatenation,
+    compare_sum_with_concatenation,
+    interference,
+)
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
 from hfposemb.composition.word_mixture import Mixture, mixture
 from hfposemb.errors import HfposembError
@@ -51,6 +57,7 @@ CLOUD_PLACES = 64
 PIECES_SHOWN = 40  # pieces of a sentence that are shown with what they keep
 NEIGHBOURS = 10
 OVERLAP_DRAWS = 50
+SCALES = tuple(float(scale) for scale in 2.0 ** np.arange(-5, 5.5, 0.5))  # of positions, to find the window
 CALLED = {"own": "The model’s own", "sinusoid": "Sinusoid", "random": "Random"}
 STYLES = {
     "own": (SOURCES[0].colour.light, "solid"),
@@ -229,6 +236,21 @@ class View:
             ("mixture", self.adding(self.asked.whose), self.token, self.asked.amplitude),
             lambda: mixture(self.chosen, self.token, positions=places, amplitude=self.asked.amplitude),
         )
+
+    def concatenation(self) -> SumBesideConcatenation:
+        """Return what is recovered from the sum and from the concatenation at every amplitude."""
+        key = ("concatenation", self.adding(self.asked.whose))
+        return self._result(key, lambda: compare_sum_with_concatenation(self.chosen))
+
+    def interference(self) -> Interference:
+        """Return how far words and the chosen positions overlap, by width."""
+        return self._result(("interference", self.adding(self.asked.whose)), lambda: interference(self.chosen))
+
+    def window(self, adding: PositionAddition) -> Sweep:
+        """Return what is recovered with positions of 1/32 to 32 times their size."""
+        assert self.source.embeddings is not None
+        words = partial(add_positions, self.source.embeddings, adding)
+        return self._result(("window", adding), lambda: sweep_amplitude(words(), amplitudes=SCALES))
 
     @lazy_attribute
     def sample(self) -> dict[str, int]:

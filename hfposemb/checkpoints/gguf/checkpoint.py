@@ -26,7 +26,7 @@ from ..tokenizers.vocabulary import Vocabulary
 from .blocks import DECODERS, decoded
 from .config import configuration
 from .header import GgufHeader, read_header
-from .vocabulary import read_marks, read_template, read_vocabulary
+from .vocabulary import read_marks, read_template, read_vocabulary, role_ids
 
 _SPLIT = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 _MOST_SPLITS = 1000
@@ -120,6 +120,16 @@ class GgufCheckpoint:
     def template(self) -> str:
         """The chat template of the head, "" if it has none."""
         return read_template(self.headers[0])
+
+    @property
+    def role_ids(self) -> dict[str, int]:
+        """The ids of the special tokens that the head declares, by role."""
+        return role_ids(self.headers[0])
+
+    @property
+    def tokenizer_kind(self) -> tuple[str, str]:
+        """The names that llama.cpp has for the tokenizer's model and for what cuts a text before it."""
+        return self.headers[0].text("tokenizer.ggml.model"), self.headers[0].text("tokenizer.ggml.pre")
 
     @lazy_attribute
     def vocabulary(self) -> Vocabulary | None:

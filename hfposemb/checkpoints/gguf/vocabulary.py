@@ -79,10 +79,15 @@ def read_marks(header: GgufHeader, found: Vocabulary, labels: Labels) -> TokenMa
         found: Its vocabulary.
         labels: Labels of the rows.
     """
-    ids = {f"{role}_token": header.whole(f"tokenizer.ggml.{key}_token_id") for key, role in _ROLES.items()}
     whole = {**found.pieces, **found.literal}
-    roles = {role: whole[row] for role, row in ids.items() if row is not None and row in whole}
+    roles = {f"{role}_token": whole[row] for role, row in role_ids(header).items() if row in whole}
     return marks_in(found, labels, read_template(header), roles)
+
+
+def role_ids(header: GgufHeader) -> dict[str, int]:
+    """Return the ids of the special tokens that a head declares, by role such as ``eos``."""
+    ids = {role: header.whole(f"tokenizer.ggml.{key}_token_id") for key, role in _ROLES.items()}
+    return {role: row for role, row in ids.items() if row is not None}
 
 
 def read_template(header: GgufHeader) -> str:

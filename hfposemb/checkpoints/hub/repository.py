@@ -214,7 +214,7 @@ class HubCheckpoint:
         return Path(folder.name)
 
 
-def open_hub(source: HubSource, access: Access, *, index_first: bool = False) -> HubCheckpoint:
+def open_hub(source: HubSource, access: Access, *, index_first: bool = False, tensors: bool = True) -> HubCheckpoint:
     """Open a repository on the Hub; fetches its first header and its configuration in parallel, but no tensor.
 
     Files that Hugging Face's own cache has at the same commit are read from there.
@@ -223,18 +223,19 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False) ->
         source: Repository and revision.
         access: Credentials and limits.
         index_first: Whether to ask for an index before model.safetensors, which saves a request if there is one.
+        tensors: Whether to look for tensors; without, only the small files beside them can be read.
 
     Raises:
         SourceError: If the repository cannot be read, including all subclasses.
     """
     try:
-        return _opened(source, access, index_first=index_first)
+        return _opened(source, access, index_first=index_first, with_tensors=tensors)
     except HubError as error:
         error.args = (f"{error}{_folder_here(source, access)}", *error.args[1:])
         raise
 
 
-def _opened(source: HubSource, access: Access, *, index_first: bool) -> HubCheckpoint:
+def _opened(source: HubSource, access: Access, *, index_first: bool, with_tensors: bool) -> HubCheckpoint:
     revision = source.revision or "main"
     wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.own_cache
@@ -247,7 +248,8 @@ def _opened(source: HubSource, access: Access, *, index_first: bool) -> HubCheck
         files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
-        located = _located(Locator(files, tensors), source.path, deadline)
+        bare = Located(folder_of(source.path), {})
+        located = _located(Locator(files, tensors), source.path, deadline) if with_tensors else bare
         config.result()
     cache.put(branch, files.commit.encode())
     tensors.expect(located.shards)

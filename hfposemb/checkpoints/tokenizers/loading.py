@@ -70,7 +70,7 @@ def rust(what: str) -> Iterator[None]:
         raise SourceError(f"the tokenizer in {what} failed ({reason}); give token ids instead of a text") from error
 
 
-_WORDPIECE = frozenset(
+WORDPIECE = frozenset(
     {
         "BertTokenizer",
         "ConvBertTokenizer",
@@ -89,7 +89,7 @@ _WORDPIECE = frozenset(
 """Tokenizer classes that tokenise like BERT's."""
 
 
-_BYTE_LEVEL_BPE = frozenset(
+BYTE_LEVEL_BPE = frozenset(
     {"BartTokenizer", "GPT2Tokenizer", "LEDTokenizer", "LongformerTokenizer", "RobertaTokenizer"}
 )
 """Tokenizer classes that tokenise like GPT-2's."""
@@ -114,7 +114,7 @@ def _wordpiece(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
     ids = {piece: row for row, piece in sorted({**vocabulary.pieces, **vocabulary.literal}.items())}
     parts = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", **vocabulary.declared}
     first, last, unknown = (parts[name] for name in ("cls_token", "sep_token", "unk_token"))
-    if not vocabulary.style.prefix or not {first, last, unknown} <= ids.keys() or not _class_in(folder, _WORDPIECE):
+    if not vocabulary.style.prefix or not {first, last, unknown} <= ids.keys() or not _class_in(folder, WORDPIECE):
         return None
     settings = read_tokenizer_json(folder / "tokenizer_config.json")
     strip = settings.get("strip_accents")
@@ -134,7 +134,7 @@ def _byte_level_bpe(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     style, merges = vocabulary.style, folder / "merges.txt"
-    if not style.byte_level or style.suffix or not is_regular_file(merges) or not _class_in(folder, _BYTE_LEVEL_BPE):
+    if not style.byte_level or style.suffix or not is_regular_file(merges) or not _class_in(folder, BYTE_LEVEL_BPE):
         return None
     ids = {piece: row for row, piece in sorted(vocabulary.pieces.items())}
     pairs = [line.split(" ") for line in read_lines(merges) if line and not line.startswith("#version")]

@@ -6,10 +6,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from ...errors import SourceError
+from ...lazy_attributes import lazy_attribute
 from ..strict_json import foreign
 
 LARGEST_FILE = 40 * 2**20
@@ -68,7 +70,10 @@ def read_tokenizer_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, {} if the file is absent. Merges, half of some files, are skipped: they label no row."""
     if not is_regular_file(path):
         return {}
-    raw = _without_merges(read_bounded(path))
+    return _parsed(_without_merges(read_bounded(path)), path)
+
+
+def _parsed(raw: bytes, path: Path) -> dict[str, Any]:
     if len(raw) * _width(raw) > LARGEST_TEXT:
         raw = _without_indentation(raw)
     if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
@@ -86,7 +91,9 @@ def read_tokenizer_json(path: Path) -> dict[str, Any]:
 
 _MERGES = re.compile(rb'"merges"\s*+:\s*+(?=\[)')
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"'
+_VOCAB = re.compile(rb'"vocab"\s*+:\s*+(?=\{)')
 _LIST = re.compile(rb'\[(?:[^"\[\]]++|%b|\[(?:[^"\[\]]++|%b)*+\])*+\]' % (_TEXT, _TEXT), re.DOTALL)
+_FLAT = re.compile(rb'\{(?:[^"{}]++|%b)*+\}' % _TEXT, re.DOTALL)
 
 
 def _without_merges(raw: bytes) -> bytes:
@@ -95,6 +102,52 @@ def _without_merges(raw: bytes) -> bytes:
     if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
         return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
     return raw
+
+
+@dataclass(frozen=True, eq=False)
+class Merges:
+    """The merges of a BPE in their order, parsed when they are asked for.
+
+    Attributes:
+        file: Name of the file.
+        raw: A JSON list, or a line for each.
+    """
+
+    file: str
+    raw: bytes
+
+    @lazy_attribute
+    def pairs(self) -> tuple[str, ...]:
+        """The merges, each as two pieces with a space between. Raises ``SourceError`` if they are not merges."""
+        if not self.raw.startswith(b"["):
+            lines = self.raw.decode(errors="replace").split("\n")
+            return tuple(line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version"))
+        if self.raw.count(b",") > _MOST_MERGES:
+            raise SourceError(f"{self.file} exceeds the limit of {_MOST_MERGES:,} values for merges")
+        try:
+            return tuple(" ".join(one) if isinstance(one, list) else str(one) for one in json.loads(self.raw))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise SourceError(f"merges in {self.file} are not pairs of texts; download it again") from error
+
+    def equal(self, other: Merges) -> bool:
+        """Return whether the merges and their order are the same, however they are written."""
+        return self.raw == other.raw or self.pairs == other.pairs
+
+
+def read_pipeline(path: Path) -> tuple[dict[str, Any], Merges | None]:
+    """Read a tokenizer.json without the pieces of its vocabulary, unless they have scores; and its merges."""
+    raw = read_bounded(path)
+    name = _MERGES.search(raw)
+    listed = _LIST.match(raw, name.end()) if name else None
+    merges = None if listed is None else Merges(path.name, listed[0])
+    raw = _without_merges(raw)
+    if (name := _VOCAB.search(raw)) and (pieces := _FLAT.match(raw, name.end())):
+        raw = b"%b{}%b" % (raw[: name.end()], raw[pieces.end() :])
+    return _parsed(raw, path), merges
+
+
+_MOST_MERGES = 3_000_000
+"""Limit for the values of merges; Gemma's are 515,000 pairs."""
 
 
 def _without_indentation(raw: bytes) -> bytes:

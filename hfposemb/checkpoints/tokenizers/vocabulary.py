@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -82,6 +83,26 @@ class Style:
                 return piece, _NO_CHARACTER
             piece = piece.replace(self.space, " ")
         return piece, piece
+
+    def raw(self, piece: str) -> bytes:
+        """Return the bytes of a text that a piece stands for, the same in all notations; ``##`` is kept."""
+        piece = piece.removesuffix(self.suffix) + " " if self.suffix and piece.endswith(self.suffix) else piece
+        if self.byte_level:
+            plain = piece.replace("Ġ", " ")  # fast path for most pieces, which have no other character but ASCII
+            if plain.isascii() and " " not in piece:
+                return plain.encode()
+            with suppress(UnicodeEncodeError):
+                return piece.translate(_BYTES).encode("latin-1")
+        elif self.space:
+            if (byte := self.fallback(piece)) is not None:
+                return bytes([byte])
+            piece = piece.replace(self.space, " ")
+        return piece.encode(errors="surrogatepass")
+
+    def fallback(self, piece: str) -> int | None:
+        """Return the byte of a piece such as ``<0x0A>`` that stands for it, ``None`` for any other piece."""
+        found = _BYTE_PIECE.fullmatch(piece) if self.space and piece[:1] == "<" else None
+        return None if found is None else int(found[1], 16)
 
 
 _UNUSED_NAME = re.compile(

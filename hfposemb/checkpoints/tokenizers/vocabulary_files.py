@@ -65,12 +65,12 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
     return None if vocabulary is None else vocabulary.labels(rows)
 
 
-def read_vocabulary(folder: Path) -> Vocabulary | None:
-    """Return the vocabulary from the tokenizer files in ``folder``; ``None`` if there are none.
+def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
+    """Return the vocabulary from the tokenizer files in ``folder``, or from one of them; ``None`` if there are none.
 
     Raises ``SourceError`` for a file that violates its format.
     """
-    file = vocabulary_file(_regular_files(folder))
+    file = vocabulary_file(_regular_files(folder)) if file is None else vocabulary_file([file])
     return None if file is None else _reader_of(file)(folder, file)
 
 

@@ -384,14 +384,9 @@ def _relative_waves(opened: Opened, tower: str, length: int) -> PositionEncoding
     width = opened.stated(_WIDTHS, tower or "text")
     if width is None:
         return Unmeasured("relative-table", f"{opened.name} has sinusoids of distances, but does not state their width")
-    from ...tables.closed_forms import sine_rows
+    from ...tables.closed_forms import relative_sines
 
-    reach = min(length, _DRAWN)
-    distances = np.arange(-reach + 1, reach)
-    # The sinusoid of −t is that of t with negated sines; the angles are those of query − key.
-    rows = sine_rows(0, reach, width, layout="concatenated")
-    turned = rows * np.where(np.arange(width) < (width + 1) // 2, -1.0, 1.0)
-    return RelativeTable(np.concatenate([rows[::-1], turned[1:]]), distances, length, clipped=False)
+    return relative_sines(min(length, _DRAWN), width, length)
 
 
 @lru_cache(maxsize=16)

@@ -14,6 +14,7 @@ from app.session import shown_positions
 from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
+from app.tabs import positions
 from hfposemb.reports import position_findings
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import (
@@ -149,12 +150,16 @@ def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
     page = session()
     opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
     drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
-    random, end, planes = drawn.panels
+    random, end, planes, turned = drawn.panels
     assert random.title.startswith("Of a shift by one position, a fitted rotation explains 99\u00a0% in S0 and ")
     assert "beyond the fitted positions" in end.title
     assert "S2: rotary, so a shift rotates queries and keys by ω k by construction" in random.foot
     assert "S3: " in random.foot
     assert planes.title.startswith("Planes rotated by ω k in a shift by 4 positions: 1 of 1 in S0 and ")
+    assert turned.title.startswith("A shift by 4 positions turns the sinusoid’s first pair by 229°")
+    rows, columns = (np.asarray(one.figure.data[0].z) for one in turned.drawings)
+    np.testing.assert_allclose(rows, columns.T)
+    np.testing.assert_allclose(columns[:2, :2], [[np.cos(4), np.sin(4)], [-np.sin(4), np.cos(4)]], atol=1e-6)
     names = {trace.name for trace in random.drawings[0].figure.data if trace.mode == "lines" and trace.fill is None}
     assert names == {"S0", "S1", "closed form"}
     assert sum(trace.fill == "toself" for trace in random.drawings[0].figure.data) == 2
@@ -162,6 +167,34 @@ def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
     assert nothing.message.startswith("S3: ")
     (nothing,) = shifts.shift_panels(opened[2:3], 0, "linear", 4, page).panels
     assert "by construction" in nothing.message
+
+
+def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
+    page = session()
+    panel = position_lines.spectra(page.open(["sinusoidal:256x128"]), 0, page).panels[-1]
+    assert panel.title == (
+        "With one pair of sine and cosine, 0\u00a0% of positions are nearest to a neighbour; with 8, 100\u00a0%"
+    )
+    circle = np.stack([panel.drawings[0].figure.data[-1][axis] for axis in "xy"], axis=1)
+    assert np.ptp(np.linalg.norm(circle - circle.mean(axis=0), axis=1)) < 0.1
+    assert [drawing.caption.partition(",")[0] for drawing in panel.drawings] == [
+        "1 pair",
+        "2 pairs",
+        "8 pairs",
+        "64 pairs",
+    ]
+    learned = position_lines.spectra(shown(LEARNED), 0, page)
+    assert not any(one.key == "buildup" for one in learned.panels)
+
+
+@pytest.mark.parametrize("asked", [64, 31, 10**6])
+def test_a_mark_beyond_the_end_is_the_last_position(asked: int) -> None:
+    page = session()
+    drawn, *_ = positions.Handlers(page).draw_sources(page.open(["sinusoidal:32x8"]), "pca", 2, 0, asked, {}, None)
+    (panel,) = drawn.panels
+    said = " ".join([panel.emphasis, *(drawing.caption for drawing in panel.drawings)])
+    assert "Position 31" in said
+    assert "No position" not in said
 
 
 def test_titles_of_nothing_are_sentences() -> None:

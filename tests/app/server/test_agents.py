@@ -31,7 +31,7 @@ from tests.support.app.serving import call_tools as call
 from tests.support.snippets import run_snippets
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
 
-TOOLS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check")
+TOOLS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check", "vocabulary")
 SHORT = "sinusoidal:64x16"
 
 

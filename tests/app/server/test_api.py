@@ -22,7 +22,7 @@ from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.models.summary import describe
 
-ENDPOINTS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check")
+ENDPOINTS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check", "vocabulary")
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +196,12 @@ def test_check(client: Client) -> None:
         ),
         ("check", {"source": "sinusoidal:16x8"}, "'sinusoidal:16x8' has no files to check"),
         ("check", {"source": ["sample:bert"]}, "source must be a string of at most 1,024 characters"),
+        (
+            "vocabulary",
+            {"source": "sample:bert", "other": "/etc"},
+            "can be opened only if the app runs on your own machine",
+        ),
+        ("vocabulary", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "is a formula without a vocabulary"),
         ("compare", {"sources": []}, "sources must be a list of 1 to 8 strings"),
         ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 strings"),
     ],
@@ -218,6 +224,7 @@ REQUIRED: dict[str, list[Any]] = {
     "project": ["sinusoidal:16x8"],
     "compare": [["sinusoidal:16x8"]],
     "check": ["sample:bert"],
+    "vocabulary": ["sample:bert", "sample:gpt2"],
 }
 
 

@@ -350,6 +350,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "project": {"method": "pca", "dims": 2, "table": "position", "points": 5},
     "compare": {},
     "check": {},
+    "vocabulary": {"other": "sample:bert"},
 }
 """The endpoints, which are the tools too, with what each is given beside the source."""
 

@@ -53,7 +53,8 @@ def test_what_is_measured_is_what_the_words_say() -> None:
     """By hand, of the samples: no function of a lesson is asked about itself."""
     bert, gpt2 = hpe.extract("sample:bert"), hpe.extract("sample:gpt2")
     measures = [lesson.measure for lesson in LESSONS]
-    apart, likeness, unchanged, _, fastest, _, invariance, both, unscaled, longer, from_words, by_place = measures
+    apart, likeness, unchanged, _, fastest, _, invariance, both, unscaled, longer, from_words, by_place = measures[:12]
+    tied, one_pair, alone = measures[12:]
     assert apart(bert) == 0
     rng = np.random.default_rng(5)
     table = gpt2.token.vectors / np.linalg.norm(gpt2.token.vectors, axis=1, keepdims=True)
@@ -87,6 +88,20 @@ def test_what_is_measured_is_what_the_words_say() -> None:
     cosines = bert.position.matrix(128)
     by_hand = [cosines[place, place - 8] for place in range(8, 128)]
     assert by_place(bert) == pytest.approx(max(by_hand) - min(by_hand))
+    swept = sweep_amplitude(add_positions(gpt2), amplitudes=(1.0,))
+    assert tied(gpt2) == min(swept.words[0], swept.positions[0])
+    circle = hpe.sinusoidal(256, 128).position.table.vectors[:, :2]
+    far = np.linalg.norm(circle[:, None] - circle, axis=2) + 9 * np.eye(256)
+    nearest = np.abs(far.argmin(axis=1) - np.arange(256))
+    assert one_pair(hpe.extract("sinusoidal:256x128")) == np.mean(nearest == 1) == 0
+    assert set(nearest) == {44}
+    split = gpt2.logits("and the king saw her")
+    alone_by_hand, whole = (
+        np.where(split.visible, one - (one * split.visible).sum(-1, keepdims=True) / split.visible.sum(-1)[:, None], 0)
+        for one in (split.term("position · position"), split.total)
+    )
+    shares = (alone_by_hand * whole).sum(axis=(1, 2)) / np.square(whole).sum(axis=(1, 2))
+    assert alone(gpt2) == pytest.approx(shares.mean())
 
 
 def test_what_lessons_say_of_minilm(minilm_folder: Path) -> None:
@@ -204,7 +219,7 @@ def test_what_is_on_the_page_is_measured(session: Session) -> None:
     assert f"Counting: {encoding_requirements(hpe.extract('counting:65x8')).met} of 5 met" in said
     assert "./none: " in said
     assert "Next: Slow and fast" in said
-    assert "Next:" not in revealed(12, LESSONS[11].choices[0], opened("alibi:40x4"), session)
+    assert "Next:" not in revealed(15, LESSONS[14].choices[0], opened("alibi:40x4"), session)
     assert "Correct: Not at all." in revealed(12, LESSONS[11].choices[0], opened("alibi:40x4"), session)
 
 
@@ -221,6 +236,9 @@ MEASURED = (
     "2\u00a0%",
     "81\u00a0%",
     ".74",
+    "100\u00a0%",
+    "0\u00a0%",
+    "26\u00a0%",
 )
 """What is measured of the first source of each lesson; the samples do not change."""
 
@@ -234,7 +252,7 @@ def test_a_right_guess_is_said_to_be_right(session: Session, number: int, lesson
     assert html.escape(lesson.exercise) in said
 
 
-RIGHT = (0, 2, 1, 1, 2, 2, 2, 2, 0, 0, 2, 2)
+RIGHT = (0, 2, 1, 1, 2, 2, 2, 2, 0, 0, 2, 2, 2, 0, 1)
 
 
 def test_names_of_sources_stay_text(session: Session) -> None:
@@ -246,8 +264,8 @@ def test_names_of_sources_stay_text(session: Session) -> None:
 
 
 def test_the_head_names_the_lesson() -> None:
-    assert list(NUMBERS) == ["", *map(str, range(1, 13))]
+    assert list(NUMBERS) == ["", *map(str, range(1, 16))]
     for number, lesson in NUMBERED:
-        assert f"Lesson {number} of 12" in told(number)
+        assert f"Lesson {number} of 15" in told(number)
         assert lesson.title in told(number)
-    assert parse_qs(link(12)[1:])["lesson"] == ["12"]
+    assert parse_qs(link(15)[1:])["lesson"] == ["15"]

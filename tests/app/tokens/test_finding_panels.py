@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +122,12 @@ def test_what_has_no_positions_says_so(tmp_path: Path, monkeypatch: pytest.Monke
     assert "does not exist" in requirement_panel(missing, session).message
     monkeypatch.setattr(requirement_app, "MEASURED_AT_ONCE", 10)
     assert requirement_panel(sample, session).message.endswith("hfposemb info sample:gpt2 --requirements")
+
+
+def test_a_headline_names_what_every_font_can_write() -> None:
+    rows = undertrained_tokens(hpe.extract("sample:gpt2"), count=8)["near the mean"].rows
+    made = [
+        replace(row, label=label) for row, label in zip(rows, ["字", "\U0001fae8", "one", "ก", "two"], strict=False)
+    ]
+    assert odd_app._named(made) == ["one", "two", "字"]
+    assert odd_app._named(made[:2]) == ["字", "\U0001fae8"]

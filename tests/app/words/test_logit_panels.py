@@ -41,6 +41,8 @@ def test_three_panels_of_a_sentence() -> None:
     share, drawn, identical = logit_panels(source, SENTENCE, session)
     largest = float(logit_shares(split).mean.max())
     assert share.title.startswith(f"Word · word contributes {100 * largest:.0f}\u00a0% of the first layer's logits")
+    alone = logit_shares(split).products["position · position"]
+    assert f"position · position {100 * alone:.0f}\u00a0%, rest " in share.subtitle
     cells = np.asarray(share.drawings[0].figure.data[0].z)
     np.testing.assert_allclose(cells.ravel(), logit_shares(split).mean, atol=1e-6)
     assert "mean over 4 heads" in share.foot

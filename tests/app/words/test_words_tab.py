@@ -12,7 +12,7 @@ import pytest
 import hfposemb as hpe
 from app.components.plot import Panel
 from app.findings.start import model_input
-from app.findings.words import sum_amplitude, sum_view, word_order
+from app.findings.words import sum_amplitude, sum_claims, sum_view, word_order
 from app.findings.words.sentence_words import strip
 from app.findings.words.sum_view import Asked, View
 from app.session.library import Library
@@ -69,7 +69,7 @@ def view(session: Session) -> Callable[..., View]:
 def every(view: View) -> dict[str, Panel]:
     """Return all panels of the tab by their keys."""
     rows = [words.top_panels(view, [view.source]), words.first_panels(view), words.sum_panels(view)]
-    rows += words.remaining_panels(view)
+    rows += words.remaining_panels(view, [view.source])
     return {panel.key: panel for row in rows for panel in row.panels}
 
 
@@ -93,6 +93,40 @@ def test_each_panel_says_what_it_found(view: Callable[..., View]) -> None:
     assert set(lines) == {"The model’s own", "Sinusoid", "Random"}
     assert panels["recovery"].numbers[0][0] == position_findings.percent(float(found.words[4]))
     assert panels["recovery"].numbers[1][0] == position_findings.percent(float(found.positions[4]))
+
+
+def test_what_texts_claim_of_the_sum_is_measured(view: Callable[..., View]) -> None:
+    made = model()
+    added = add_positions(made)
+    panels = every(view(made))
+    beside = hpe.compare_sum_with_concatenation(added).both[:, 4]
+    own, turned, concatenated = (f"{round(100 * share)}\u00a0%" for share in beside)
+    said = f"At 1×, the sum gives back {own}; with positions turned at random {turned}, concatenated {concatenated}"
+    assert panels["concatenation"].title == said
+    overlap = hpe.interference(added)
+    assert panels["interference"].title == (
+        f"In 24 dimensions a word and a position have |cos| .{round(1000 * overlap.cosines[-1])}, random directions "
+        f".{round(1000 * overlap.expected[-1])}"
+    )
+    own_size = sweep_amplitude(added, amplitudes=sum_view.SCALES)
+    drawn = panels["windows"].drawings[0].figure.data[0]
+    np.testing.assert_allclose(drawn.x, own_size.amplitudes / own_size.ratio)
+    np.testing.assert_allclose(drawn.y, own_size.both)
+    assert own_size.window is None
+    assert panels["windows"].title == "No size gives back both in made and Sinusoid"
+    assert "; Sinusoid " in panels["windows"].subtitle
+
+
+@pytest.mark.parametrize(("ratio", "side"), [(2.0, "inside"), (0.05, "above it"), (40.0, "below it")])
+def test_the_own_size_is_told_beside_the_window(ratio: float, side: str) -> None:
+    wide = hpe.from_arrays(
+        token=np.random.default_rng(0).standard_normal((300, 256)),
+        position=np.random.default_rng(1).standard_normal((20, 256)) / ratio,
+    )
+    found = sweep_amplitude(add_positions(wide), amplitudes=sum_view.SCALES)
+    assert sum_claims.window_title({"A": found}).endswith(f"the model’s own is {side} for A")
+    low, high = found.window or (0, 0)
+    assert (low <= 1 <= high, low > 1, high < 1) == (side == "inside", side == "below it", side == "above it")
 
 
 def test_the_words_of_the_sentence_have_their_shares(view: Callable[..., View]) -> None:

@@ -136,3 +136,24 @@ def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], pag
         .map((one) => one.innerText)"""
     assert fold.evaluate(clipped) == []
     accessible_everywhere(page)
+
+
+def test_a_card_is_saved_as_picture_and_copied_as_markdown(site: Callable[..., str], page: Page) -> None:
+    page.goto(f"{site('sample:gpt2', 'sinusoidal:64x16')}?check=unfolded")
+    fold = page.locator(".fold-check")
+    fold.get_by_text("Model card of Demo GPT-2").click()
+    pictures = fold.locator("details.card[open] figure")
+    assert pictures.count() == 2
+    for place, shade in enumerate(("light", "dark")):
+        picture = pictures.nth(place)
+        with page.expect_download() as saved:
+            picture.get_by_role("button").click()
+        png = saved.value.path().read_bytes()
+        assert saved.value.suggested_filename == f"demo-gpt-2-{shade}.png"
+        assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (1200, 630)
+        with page.expect_download() as saved:
+            picture.get_by_role("link").click()
+        card = hpe.model_card(hpe.extract("sample:gpt2"))
+        assert saved.value.path().read_text() == card.svg(dark=shade == "dark")
+    assert fold.get_by_label("Markdown", exact=True).first.inner_text().strip() == card.markdown()
+    accessible_everywhere(page)

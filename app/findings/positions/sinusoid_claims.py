@@ -1,0 +1,127 @@
+"""What texts claim of the sinusoid, drawn: positions come apart as frequencies are added, and a shift is a rotation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import hfposemb as hpe
+from hfposemb.analysis.positions.sinusoid_forms import (
+    FrequencyBuildup,
+    ShiftRotation,
+    frequency_buildup,
+    shift_rotation,
+)
+from hfposemb.analysis.row_values import Floats
+from hfposemb.figures import matrix_figures, position_figures
+from hfposemb.numbers import number, percent
+
+from ...components.plot import Drawing, Panel
+from ...recipes import position_snippets
+from ...session.opened import Opened
+from ...session.shown_positions import FILES
+from ...session.state import Session
+
+BUILDUP_HELP = """
+The sinusoid with its fastest pair of sine and cosine alone, then with more: positions in the plane in which they vary
+most (PCA). One pair runs round a circle like the hand of a clock: a turn takes 6.3 positions, and 44 positions are
+almost exactly seven turns, so position 0 and position 44 nearly coincide. Each slower pair is a slower hand, which
+tells some of them apart.
+
+The share is how often the nearest other position is the one before or after. Texts say that many frequencies make every
+position unique; this is from how many on it holds. A learned table has no such pairs: the sines in most explainers are
+not those of GPT-2.
+"""
+ROTATION_HELP = """
+Moving by k positions turns each pair (sin ω t, cos ω t) by ω k, so one matrix does it for all positions (Vaswani et al.
+2017, 3.5). Texts print it with either sign, and both are right.
+
+With rows, as in this library, p is multiplied from the right: p R, with blocks [cos ωk, −sin ωk; sin ωk, cos ωk]. With
+columns, as in the paper, it is multiplied from the left: M p, with blocks [cos ωk, sin ωk; −sin ωk, cos ωk]. M is the
+transpose of R, and the same map. Shown are the first two pairs of a sinusoid of width 4.
+"""
+BUILT = (1, 2, 8, 64)
+LENGTH, WIDTH = 256, 128
+PAIRED = 4  # columns of the matrices
+NAMES = ("sin ω₀", "cos ω₀", "sin ω₁", "cos ω₁")
+MAP_HEIGHT, MATRIX_HEIGHT = 170, 230
+
+
+def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ...]:
+    """Draw the map of positions as pairs of sine and cosine are added; nothing without a sinusoid."""
+    shape = next((_shape(source) for source in opened if _is_sinusoid(source)), None)
+    if shape is None or shape[1] < 2 * BUILT[1]:
+        return ()
+    length, width = min(shape[0], LENGTH), shape[1]
+    counts = tuple(count for count in BUILT if count <= width // 2)
+    found = frequency_buildup(length, width, pairs=counts)
+    rows = hpe.sinusoidal(length, width).position.table.vectors
+    drawings = []
+    for place, count in enumerate(counts):
+        table = hpe.from_arrays(position=rows[:, : 2 * count]).position.table
+        projection = session.picture(table, 2)
+        said = f"{count} {'pair' if count == 1 else 'pairs'}, up to {number(float(found.periods[place]), digits=1)} "
+        said += f"positions a turn: {percent(float(found.neighbours[place]))} next to a neighbour"
+        drawings.append(Drawing(position_figures.projection(projection, height=MAP_HEIGHT), said))
+    return (
+        Panel(
+            key="buildup",
+            title=buildup_title(found),
+            drawings=tuple(drawings),
+            help=BUILDUP_HELP,
+            foot=f"The first {length:,} positions of a sinusoid of width {width:,}, fastest pairs first",
+            actions=FILES,
+            recipe=position_snippets.buildup(length, width, counts),
+        ),
+    )
+
+
+def buildup_title(found: FrequencyBuildup) -> str:
+    """State how many positions are nearest to a neighbour with one pair, and with as many pairs as it takes."""
+    enough = int(np.argmax(found.neighbours >= found.neighbours[-1]))
+    first, most = percent(float(found.neighbours[0])), percent(float(found.neighbours[enough]))
+    pairs = "one pair" if found.pairs[0] == 1 else f"{found.pairs[0]} pairs"
+    said = f"With {pairs} of sine and cosine, {first} of positions are nearest to a neighbour"
+    return f"{said}; with {found.pairs[enough]}, {most}"
+
+
+def _is_sinusoid(source: Opened) -> bool:
+    try:
+        return source.position.kind == "sinusoidal" and source.text.startswith("sinusoidal:")
+    except hpe.HfposembError:
+        return False
+
+
+def _shape(source: Opened) -> tuple[int, int]:
+    rows, width = source.position.table.shape
+    return rows, width
+
+
+def rotation_panel(step: int) -> Panel:
+    """Draw the rotation of a shift by ``step``, for positions as rows and as columns."""
+    found = shift_rotation(step, PAIRED)
+    forms = {"Rows, as here: p R": found.for_rows, "Columns, as in the paper: M p": found.for_columns}
+    drawings = [Drawing(_matrix(form), said) for said, form in forms.items()]
+    return Panel(
+        key="rotation",
+        title=rotation_title(found),
+        drawings=tuple(drawings),
+        help=ROTATION_HELP,
+        foot=f"A closed form: on 1,024 positions both are exact to {found.error:.0e}",
+        actions=FILES,
+        recipe=position_snippets.rotation(step, PAIRED),
+    )
+
+
+def _matrix(form: Floats) -> Any:
+    figure = matrix_figures.similarity_matrix(form.astype(np.float32), labels=NAMES, unit="cosine")
+    return figure.update_layout(height=MATRIX_HEIGHT)
+
+
+def rotation_title(found: ShiftRotation) -> str:
+    """State by how much a shift turns the first pair, and what the two forms are to each other."""
+    degrees = number(float(np.rad2deg(found.angles[0]) % 360), digits=0)
+    where = "one position" if found.distance == 1 else f"{found.distance} positions"
+    return f"A shift by {where} turns the sinusoid’s first pair by {degrees}°; written for columns it is the transpose"

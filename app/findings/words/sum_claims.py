@@ -1,0 +1,178 @@
+"""What texts claim of the sum, measured: against concatenation, by width, and the window of sizes of all sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hfposemb.composition.added_positions import PositionAddition
+from hfposemb.composition.amplitude_sweep import Sweep
+from hfposemb.composition.sum_and_concatenation import Interference, SumBesideConcatenation
+from hfposemb.errors import HfposembError
+from hfposemb.figures import line_figures
+from hfposemb.figures.palette import PALETTE, SOURCES
+from hfposemb.figures.style import Axis, Series, listed
+from hfposemb.numbers import number, percent
+from hfposemb.text import one_line
+
+from ...components.plot import Drawing, Panel
+from ...recipes import sum_snippets
+from ...session.opened import Opened
+from ...session.shown_positions import FILES
+from ..chosen_word import with_tokens
+from .sum_amplitude import WHOLE, amplitude_lines
+from .sum_view import SCALES, View, panel_unless
+
+CONCATENATION_HELP = """
+Texts contrast the sum x + v with the concatenation [x; v], which keeps both apart at twice the width. They differ by
+one matrix: [x; v] times [I; I], two identities on top of each other, is x + v. So a sum is a concatenation after a
+linear map that is fixed instead of learned, and what matters is whether both parts can still be read from it.
+
+The lines are the lower of the shares of words and of positions that are recovered, as in the panel above. “Turned” is
+[x; v] times [I; Q], with Q a random rotation: the same words and the same positions, without the directions that
+training chose for them.
+"""
+INTERFERENCE_HELP = """
+The mean absolute cosine of a word and a position, at the model’s own width and after random projections to fewer
+dimensions. Two random directions in d dimensions have about √(2 / (π d)): .100 in 64, .029 in 768 (exactly Γ(d/2) /
+(√π Γ((d + 1)/2))). The closer to 0, the less a position that is added changes a word.
+
+“Without the means” leaves out the mean word and the mean position, which are the same for all and tell none apart.
+"""
+WINDOW_HELP = """
+A position must be large enough to be read from the sum, and small enough to leave the word readable. For each source,
+positions are scaled from 1/32 to 32 times their size, and the line is the lower of the shares of words and of positions
+recovered. The x-axis is the norm of positions as a multiple of that of words, so that models can be compared; the dot
+is the model’s own. The window is where 95 % of both are recovered, of 500 words at random positions.
+
+The sinusoid is as Vaswani et al. have it, on the words of the first source as they are stored.
+"""
+OWN = SCALES.index(1.0)
+
+
+def concatenation_panel(view: View) -> Panel:
+    """Draw what is recovered from the sum, from a turned sum and from the concatenation, by amplitude."""
+
+    def made(empty: Panel) -> Panel:
+        words = view.chosen
+        found = view.concatenation()
+        colours = (PALETTE["ink"].light, SOURCES[1].colour.light, SOURCES[2].colour.light)
+        series = [
+            Series(name, values, colour, dash, found.amplitudes, chosen=name == "sum")
+            for name, values, colour, dash in zip(
+                found.ways, found.both, colours, ("solid", "dot", "dash"), strict=True
+            )
+        ]
+        equal = f"up to {found.difference:.0e}" if found.difference else "exactly"
+        return replace(
+            empty,
+            title=concatenation_title(found, view.step, view.times),
+            subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
+            drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
+            foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
+            actions=FILES,
+            recipe=sum_snippets.concatenation(view.source, words.adding),
+        )
+
+    return panel_unless("concatenation", "Sum and concatenation", CONCATENATION_HELP, made)
+
+
+def concatenation_title(found: SumBesideConcatenation, step: int, times: str) -> str:
+    """State what is recovered from the sum at an amplitude, from a turned one, and from the concatenation."""
+    own, turned, beside = (percent(float(values[step])) for values in found.both)
+    return f"At {times}, the sum gives back {own}; with positions turned at random {turned}, concatenated {beside}"
+
+
+def interference_panel(view: View) -> Panel:
+    """Draw the mean |cos| of words and positions against the width, beside that of random directions."""
+
+    def made(empty: Panel) -> Panel:
+        words = view.chosen
+        found = view.interference()
+        at = np.array(found.widths, np.float64)
+        series = [
+            Series("as they are", found.cosines, SOURCES[0].colour.light, "solid", at, chosen=True),
+            Series("without the means", found.centred, SOURCES[2].colour.light, "dash", at),
+            Series("random directions", found.expected, PALETTE["baseline"].light, "dot", at),
+        ]
+        x, y = Axis("width d", ticks=tuple(map(float, found.widths))), Axis("mean |cos|")
+        return replace(
+            empty,
+            title=interference_title(found),
+            subtitle="Below its own width, the tables are projected at random.",
+            drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=290)),),
+            foot=f"{found.pairs:,} pairs of a word and a position · seed {found.seed}",
+            actions=FILES,
+            recipe=sum_snippets.interference(view.source, words.adding),
+        )
+
+    return panel_unless("interference", "How far words and positions overlap", INTERFERENCE_HELP, made)
+
+
+def interference_title(found: Interference) -> str:
+    """State the overlap of words and positions at the model's own width, beside that of random directions."""
+    own, chance = (number(float(part[-1]), digits=3) for part in (found.cosines, found.expected))
+    return f"In {found.widths[-1]} dimensions a word and a position have |cos| {own}, random directions {chance}"
+
+
+def window_panel(view: View, opened: Sequence[Opened]) -> Panel:
+    """Draw for all sources at which sizes of positions both parts are recovered, and their own size."""
+
+    def made(empty: Panel) -> Panel:
+        found: dict[str, Sweep] = {}
+        asked: list[tuple[str, Opened, PositionAddition]] = []
+        series, left_out = [], []
+        speaking = with_tokens(opened)
+        first = PositionAddition("sinusoid", scaled=False)
+        wanted = [(source.name, source, PositionAddition()) for source in speaking]
+        wanted += [("Sinusoid", source, first) for source in speaking[:1]]
+        for name, source, adding in wanted:
+            try:
+                found[name] = one = replace(view, source=source).window(adding)
+            except HfposembError as error:
+                left_out.append(f"{name}: {one_line(error.reason, width=80)}")
+                continue
+            asked.append((name, source, adding))
+            colour, dash = (source.color, source.dash) if adding.whose == "own" else (PALETTE["ink"].light, "dot")
+            series.append(Series(name, one.both, colour, dash, one.amplitudes / one.ratio, marks=(OWN,)))
+        if not found:
+            raise HfposembError("none of the sources adds positions to its words")
+        x = Axis("norm of positions / norm of words", log=True)
+        y = Axis("word and position recovered", share=True, **WHOLE)
+        return replace(
+            empty,
+            title=window_title(found),
+            subtitle="; ".join(f"{name} {window_range(one)}" for name, one in found.items()) + ".",
+            drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=300)),),
+            foot=" · ".join(["Dots: as large as in the model", *left_out]),
+            actions=FILES,
+            recipe=sum_snippets.windows(asked),
+        )
+
+    return panel_unless("windows", "The window of amplitudes", WINDOW_HELP, made, span=2)
+
+
+def window_range(found: Sweep) -> str:
+    """Return the window of a source as norms of positions over those of words, and its own."""
+    own = number(1 / found.ratio, digits=2)
+    if (window := found.window) is None:
+        return f"has no window, its own is {own}"
+    low, high = (number(one / found.ratio, digits=2) for one in window)
+    return f"{low} to {high}, its own {own}"
+
+
+def window_title(found: Mapping[str, Sweep]) -> str:
+    """State whose own size of positions lies inside, below or above the window in which both parts are recovered."""
+    sides: dict[str, list[str]] = {"inside": [], "below it": [], "above it": [], "": []}
+    for name, one in found.items():
+        low, high = one.window or (np.nan, np.nan)
+        side = "inside" if low <= 1 <= high else "below it" if low > 1 else "above it" if high < 1 else ""
+        sides[side].append(name)
+    none = f"no size gives back both in {listed(sides[''])}" if sides[""] else ""
+    said = ", ".join(f"{side} for {listed(names)}" for side, names in sides.items() if names and side)
+    if not said:
+        return none[0].upper() + none[1:]
+    told = f"Word and position are both readable in a window of sizes; the model’s own is {said}"
+    return f"{told}; {none}" if none else told

@@ -1,0 +1,231 @@
+"""A text cut by a model's tokenizer: tokens per word and by script, and the rows that the text never uses."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, MissingTableError, SourceError
+from ..models.extraction import extract
+from ..numbers import number, percent
+from ..tables.embeddings import Embeddings
+from ..tables.sources import Source
+from ..tables.tabular import Columns, Tabular
+
+COVERAGE = "hfposemb.text/1"
+"""Format of the JSON; the number rises with every change that a reader has to know."""
+
+LONGEST_TEXT = 16 * 2**20
+"""Most bytes of a text file."""
+
+_CHUNK = 50_000
+_OTHER = "none"
+
+
+@dataclass(frozen=True)
+class ScriptTokens:
+    """The words of one script.
+
+    Attributes:
+        script: Name of the script in Unicode, such as LATIN; ``none`` for numbers and signs.
+        words: Number of words, which spaces separate; Chinese and Thai texts have few.
+        characters: Number of their characters.
+        tokens: Number of tokens that they are cut into.
+    """
+
+    script: str
+    words: int
+    characters: int
+    tokens: int
+
+
+@dataclass(frozen=True, eq=False)
+class TextCoverage(Tabular):
+    """What a tokenizer makes of a text.
+
+    Attributes:
+        source: Name of the source.
+        characters: Number of characters of the text.
+        words: Number of words, which spaces separate.
+        tokens: Number of tokens, without those that the tokenizer adds around a text.
+        unknown: Number of tokens that stand for what the vocabulary cannot write.
+        scripts: The words by script, the most frequent first.
+        counts: How often each row is used, by its number; rows that the text never uses are left out.
+        rows: Rows of the token table.
+        row_bytes: Bytes of a row, in the token table and in an output head of its own.
+    """
+
+    source: str
+    characters: int
+    words: int
+    tokens: int
+    unknown: int
+    scripts: tuple[ScriptTokens, ...]
+    counts: Mapping[int, int]
+    rows: int
+    row_bytes: int
+
+    @property
+    def unused(self) -> int:
+        """Number of rows that the text never uses."""
+        return self.rows - len(self.counts)
+
+    @property
+    def covered(self) -> float:
+        """Share of the tokens that stand for what is written."""
+        return 1 - self.unknown / max(self.tokens, 1)
+
+    def __str__(self) -> str:
+        """State coverage, tokens per word, scripts and unused rows."""
+        lines = [
+            f"{self.source}: {self.tokens:,} tokens for {self.words:,} words, "
+            f"{number(self.tokens / max(self.words, 1), digits=2)} per word; {percent(self.covered)} covered, "
+            f"{self.unknown:,} unknown"
+        ]
+        for one in self.scripts:
+            each = number(one.tokens / one.words, digits=2)
+            lines.append(f"  {one.script}: {one.words:,} words, {one.characters:,} characters, {each} tokens per word")
+        share = percent(self.unused / max(self.rows, 1))
+        lines.append(f"  {self.unused:,} of {self.rows:,} rows ({share}) are never used: {self._megabytes()} MB")
+        return "\n".join(lines)
+
+    def _megabytes(self) -> str:
+        return f"{self.unused * self.row_bytes / 1e6:,.1f}"
+
+    def columns(self) -> Columns:
+        """Return one row per script: ``script``, ``words``, ``characters``, ``tokens`` and ``tokens_per_word``."""
+        found = {name: [getattr(one, name) for one in self.scripts] for name in ScriptTokens.__dataclass_fields__}
+        return {**found, "tokens_per_word": [one.tokens / one.words for one in self.scripts]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that can be serialised as JSON."""
+        columns = self.columns()
+        return {
+            "format": COVERAGE,
+            "source": self.source,
+            "characters": self.characters,
+            "words": self.words,
+            "tokens": self.tokens,
+            "tokens_per_word": self.tokens / max(self.words, 1),
+            "unknown": self.unknown,
+            "covered": self.covered,
+            "scripts": [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)],
+            "rows": self.rows,
+            "used": len(self.counts),
+            "unused": self.unused,
+            "row_bytes": self.row_bytes,
+            "unused_bytes": self.unused * self.row_bytes,
+        }
+
+
+def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCoverage:
+    """Cut a text with a model's tokenizer: tokens per word and by script, and the rows that the text never uses.
+
+    No table is read. The words of a script are cut by themselves, with spaces between.
+
+    Args:
+        source: A source, or what ``extract`` returned for it.
+        text: A text of at most 16 MB.
+
+    Returns:
+        The counts.
+
+    Raises:
+        SourceError: If the source cannot be read, or the tokenizer fails.
+        MissingTableError: If the source has no token table.
+        InputError: If the text has no words, or the source no tokenizer that can cut texts.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = hpe.text_coverage("sample:bert", "The king and the queen.")
+        >>> found.words, found.tokens, found.rows - found.unused
+        (5, 6, 5)
+    """
+    words = text.split()
+    if not words or len(text) > LONGEST_TEXT:
+        raise InputError(f"the text must have words and at most {LONGEST_TEXT:,} characters; it has {len(text):,}")
+    model = source if isinstance(source, Embeddings) else extract(source)
+    if "token" not in model.tables:
+        raise MissingTableError(f"{model.name} has no token table: {model.absent.get('token', 'it was not found')}")
+    cut = None if model.tokenize is None else model.tokenize()
+    if cut is None:
+        raise InputError(f"{model.name} has no tokenizer that can cut a text; give a model with a tokenizer.json")
+
+    def ids(part: str) -> Sequence[int]:
+        return cut(part).ids
+
+    around = Counter(ids(""))
+    counts = _counted(ids, text, around)
+    by_script: dict[str, list[str]] = {}
+    for word in words:
+        by_script.setdefault(script_of(word), []).append(word)
+    scripts = [
+        ScriptTokens(name, len(some), sum(map(len, some)), _counted(ids, " ".join(some), around).total())
+        for name, some in by_script.items()
+    ]
+    table = model.tables["token"]
+    unknown = [row for row in counts if table.labels[row] in _UNKNOWN]
+    heads = [head for head in model.heads.values() if not head.tied and head.shape[0] == table.shape[0]]
+    return TextCoverage(
+        model.name,
+        len(text),
+        len(words),
+        counts.total(),
+        sum(counts[row] for row in unknown),
+        tuple(sorted(scripts, key=lambda one: -one.words)),
+        dict(counts),
+        table.shape[0],
+        sum(one.shape[1] * one.dtype.itemsize for one in (table, *heads)),
+    )
+
+
+_UNKNOWN = ("[UNK]", "<unk>", "<|unk|>", "<UNK>", "UNK")
+
+
+def _counted(ids: Callable[[str], Sequence[int]], text: str, around: Counter[int]) -> Counter[int]:
+    """Count the tokens of a text, which is cut in chunks, without those that are added around each."""
+    found: Counter[int] = Counter()
+    for part in _chunks(text):
+        found.update(ids(part))
+        found.subtract(around)
+    return +found
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Yield a text in parts that end at a space, where it has one."""
+    start = 0
+    while start < len(text):
+        stop = start + _CHUNK
+        if stop < len(text) and (space := max(text.rfind(" ", start + 1, stop), text.rfind("\n", start + 1, stop))) > 0:
+            stop = space
+        yield text[start:stop]
+        start = stop
+
+
+def script_of(word: str) -> str:
+    """Return the script of a word's first letter by its name in Unicode; ``none`` if it has no letter.
+
+    >>> from hfposemb.vocabularies.measured_text import script_of
+    >>> [script_of(word) for word in ("“naïve”", "Привет", "北京", "3.14")]
+    ['LATIN', 'CYRILLIC', 'CJK', 'none']
+    """
+    letter = next((one for one in word if one.isalpha()), "")
+    return unicodedata.name(letter, _OTHER).split(" ")[0] if letter else _OTHER
+
+
+def read_text(path: Path) -> str:
+    """Return a text file. Raises ``SourceError`` if it cannot be read, is not UTF-8 or exceeds ``LONGEST_TEXT``."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LONGEST_TEXT + 1)
+        if len(raw) > LONGEST_TEXT:
+            raise SourceError(f"{path} exceeds the limit of {LONGEST_TEXT >> 20} MB for a text; give a part of it")
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}; give a text file") from error

@@ -1,0 +1,196 @@
+"""What differs between two vocabularies, one finding each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from ..text import display
+from .matched_ids import MatchedIds
+from .opened_tokenizer import OpenedTokenizer
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class VocabularyFinding:
+    """One difference between two vocabularies.
+
+    Attributes:
+        name: Name of the finding, such as ``ids-name-other-texts``.
+        matters: Whether it changes what a model reads or writes.
+        message: What was found, in one sentence.
+        count: How many ids, tokens or steps it is about.
+    """
+
+    name: str
+    matters: bool
+    message: str
+    count: int = 1
+
+
+def findings_of(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds) -> Iterator[VocabularyFinding]:
+    """Yield what differs, the ids first."""
+    yield from _of_ids(a, b, ids)
+    yield from _of_special(a, b)
+    yield from _of_rows(a, b)
+    yield from _of_rules(a, b)
+    yield from _of_chat(a, b)
+
+
+def token(one: OpenedTokenizer, row: int) -> str:
+    """Return the token at an id as it is quoted in a sentence."""
+    return repr(display(one.pieces[row]))
+
+
+def _of_ids(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds) -> Iterator[VocabularyFinding]:
+    if ids.conflicts:
+        row = ids.conflicts[0]
+        said = f"{_ids(len(ids.conflicts))} {'names another text' if len(ids.conflicts) == 1 else 'name other texts'}: "
+        said += f"{row:,} is {token(a, row)} in A and {token(b, row)} in B"
+        yield VocabularyFinding("ids-name-other-texts", True, said, len(ids.conflicts))
+    if ids.moved:
+        row = next(iter(ids.moved))
+        said = f"{_tokens(len(ids.moved))} moved: {token(a, row)} is {row:,} in A and {ids.moved[row]:,} in B"
+        if ids.offset is not None and len(ids.moved) > 1:
+            said += f", all of them by {ids.offset:+,}"
+        yield VocabularyFinding("tokens-moved", True, said, len(ids.moved))
+    for name, rows, one, other in (("tokens-missing", ids.missing, a, "B"), ("tokens-added", ids.new, b, "A")):
+        if rows:
+            first = ", ".join(f"{row:,} {token(one, row)}" for row in rows[:_SHOWN])
+            said = (
+                f"{_tokens(len(rows))} of {'A' if one is a else 'B'} {_are(len(rows))} missing in {other}, from {first}"
+            )
+            yield VocabularyFinding(name, True, said, len(rows))
+    for letter, repeated in zip("AB", ids.repeated, strict=True):
+        if repeated:
+            said = f"{_ids(repeated)} of {letter} stand for a text that another id has too"
+            yield VocabularyFinding("repeated-texts", False, said, repeated)
+
+
+def _of_special(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    for role in a.roles.keys() & b.roles.keys():
+        here, there = a.roles[role], b.roles[role]
+        if here != there or a.texts[here] != b.texts[there]:
+            said = f"{role} is {here:,} {token(a, here)} in A and {there:,} {token(b, there)} in B"
+            yield VocabularyFinding("special-role", True, said)
+    for role in sorted(a.roles.keys() ^ b.roles.keys()):
+        one, letter = (a, "A") if role in a.roles else (b, "B")
+        said = f"only {letter} declares {role}, {one.roles[role]:,} {token(one, one.roles[role])}"
+        yield VocabularyFinding("special-role-undeclared", False, said)
+    ours, theirs = ({one.texts[row] for row in one.special} for one in (a, b))
+    differ = [text for text in ours ^ theirs if text in {*a.texts.values()} and text in {*b.texts.values()}]
+    if differ:
+        such = display(min(differ).decode(errors="replace"))
+        said = f"{_tokens(len(differ))} {_are(len(differ))} special in one and ordinary in the other, such as {such!r}"
+        yield VocabularyFinding("special-in-one", False, said, len(differ))
+
+
+def _of_rows(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    for one, letter in ((a, "A"), (b, "B")):
+        if one.rows is not None and one.size > one.rows:
+            beyond = sum(row >= one.rows for row in one.texts)
+            said = f"{_tokens(beyond)} of {letter} {_are(beyond)} beyond its table, which has {one.rows:,} rows"
+            yield VocabularyFinding("tokens-beyond-table", True, said, beyond)
+        elif one.rows is not None and one.rows > one.size:
+            surplus = one.rows - one.size
+            said = f"{surplus:,} of the {one.rows:,} rows of {letter} belong to no token: padding"
+            yield VocabularyFinding("padding-rows", False, said, surplus)
+    if a.rows is not None and b.rows is not None and a.rows != b.rows:
+        said = f"the table has {a.rows:,} rows in A and {b.rows:,} in B"
+        yield VocabularyFinding("row-counts", False, said, abs(a.rows - b.rows))
+
+
+def _of_rules(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    ours, theirs = a.rules, b.rules
+    if a.continued != b.continued:
+        one, other = ("A", "B") if a.continued else ("B", "A")
+        said = f"{one} marks pieces inside a word, as WordPiece does, and {other} those that begin one"
+        yield VocabularyFinding("notation", True, said)
+    elif ours.model and theirs.model and ours.model != theirs.model:
+        yield VocabularyFinding("model", True, f"A is a {ours.model} tokenizer, B {theirs.model}")
+    steps = [("normaliser", ours.normaliser, theirs.normaliser)]
+    steps.append(("pre-tokenizer", ours.pre_tokeniser, theirs.pre_tokeniser))
+    if ours.model == theirs.model:
+        steps.append(("options", ours.options, theirs.options))
+    for name, here, there in steps:
+        if here is not None and there is not None and here != there:
+            first, second = next(pair for pair in zip_longest(here, there, fillvalue="nothing") if pair[0] != pair[1])
+            first, second = (display(one, width=90) for one in _apart(first, second))
+            yield VocabularyFinding(name, True, f"{_STEPS[name]} differ: {first} in A, {second} in B")
+    if ours.around and theirs.around and ours.around != theirs.around:
+        said = f"a text becomes {display(' '.join(ours.around))} in A and {display(' '.join(theirs.around))} in B"
+        yield VocabularyFinding("tokens-around", True, said)
+    if ours.engine and theirs.engine and ours.engine != theirs.engine:
+        first, second = (display(" ".join(filter(None, one.engine))) for one in (ours, theirs) if one.engine)
+        yield VocabularyFinding("pre-tokenizer", True, f"llama.cpp cuts texts as {first} in A and as {second} in B")
+    yield from _of_cuts(a, b)
+
+
+_STEPS = {
+    "normaliser": "the steps that change a text before it is cut",
+    "pre-tokenizer": "the steps that split a text into words",
+    "options": "the options of the model",
+}
+
+
+def _apart(first: str, second: str) -> tuple[str, str]:
+    """Return two steps, which are written as JSON, by what differs: their kinds, else the fields that differ."""
+    one, other = (json.loads(step) if step.startswith("{") else {"type": step} for step in (first, second))
+    kind = str(one.get("type"))
+    if kind != other.get("type"):
+        return kind, str(other.get("type"))
+    fields = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+
+    def said(step: dict[str, Any]) -> str:
+        return f"{kind} with " + ", ".join(
+            f"{name} {json.dumps(step.get(name), ensure_ascii=False)}" for name in fields
+        )
+
+    return said(one), said(other)
+
+
+def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    ours, theirs = a.rules, b.rules
+    if ours.merges is not None and theirs.merges is not None and not ours.merges.equal(theirs.merges):
+        both = ours.merges.pairs, theirs.merges.pairs
+        differ = sum(one != other for one, other in zip_longest(*both))
+        place, (first, second) = next(
+            (place, pair) for place, pair in enumerate(zip_longest(*both, fillvalue="none")) if pair[0] != pair[1]
+        )
+        said = f"{differ:,} merges differ, so that texts are cut otherwise: number {place + 1:,} is "
+        said += f"{display(first)!r} in A and {display(second)!r} in B"
+        yield VocabularyFinding("merges", True, said, differ)
+    if ours.scores and theirs.scores and ours.scores != theirs.scores:
+        yield VocabularyFinding("scores", True, "the scores of the pieces differ, so that texts are cut otherwise")
+
+
+def _of_chat(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    if bool(a.template) != bool(b.template):
+        yield VocabularyFinding(
+            "chat-template-missing", False, f"only {'A' if a.template else 'B'} has a chat template"
+        )
+    elif a.marked != b.marked:
+        here, there = (sorted(one)[:_SHOWN] for one in (a.marked - b.marked, b.marked - a.marked))
+        said = "the chat templates write other tokens: " + " and ".join(
+            f"only {letter} writes {', '.join(map(display, few))}" for letter, few in (("A", here), ("B", there)) if few
+        )
+        yield VocabularyFinding("chat-tokens", True, said, len(a.marked ^ b.marked))
+    elif a.template != b.template:
+        said = "the chat templates differ in their words, but write the same tokens"
+        yield VocabularyFinding("chat-template", False, said)
+
+
+def _ids(count: int) -> str:
+    return "1 id" if count == 1 else f"{count:,} ids"
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,144 @@
+"""Two vocabularies compared: planted differences, formats of one vocabulary, the Hub, and what the JSON says."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tokenizers import Tokenizer
+
+import hfposemb as hpe
+from hfposemb.cli.main import main
+from hfposemb.errors import InputError
+from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.vocabularies.comparing import vocabulary_pairs
+from hfposemb.vocabularies.vocabulary_schema import SCHEMA
+from tests.hub.server import FakeHub
+from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
+
+PAIRS = pairs()
+SAMPLES = Path(hpe.__file__).parent / "samples"
+CODES = {"same": 0, "cannot tell": 2}
+
+
+@pytest.mark.parametrize("planted", PAIRS)
+def test_planted_pairs(tmp_path: Path, planted: str) -> None:
+    pair: Pair = PAIRS[planted]
+    found = hpe.vocabulary_difference(write(tmp_path / "a", pair.a), write(tmp_path / "b", pair.b))
+    assert found.verdict == pair.verdict, str(found)
+    wanted = pair.answers.split("/") if "/" in pair.answers else pair.answers.split(" ")
+    wanted = ["cannot tell"] * 3 if pair.answers == "cannot tell" else wanted
+    assert [one.answer for one in found.answers.values()] == wanted, str(found)
+    assert found.exit_code == CODES.get(pair.verdict, 1)
+    assert not pair.finding or pair.finding in {one.name for one in found.findings}, str(found)
+    assert pair.verdict != "same" or not any(one.matters for one in found.findings)
+
+
+def test_sentencepiece_is_the_same_as_its_conversions(tmp_path: Path) -> None:
+    spm = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT * 9), model_writer=model, vocab_size=420, byte_fallback=True, model_type="bpe",
+        minloglevel=2, hard_vocab_limit=False, user_defined_symbols=["▁▁", "<turn>"],
+    )  # fmt: skip
+    read = spm.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [read.id_to_piece(row) for row in range(len(read))]
+    listed = [{"id": row, "content": pieces[row], "special": row < 3} for row in range(5)]
+    data = base("sentencepiece")
+    data = with_model(
+        {**data, "added_tokens": listed}, vocab={piece: row for row, piece in enumerate(pieces)}, merges=[]
+    )
+    ours = write(tmp_path / "model", {"tokenizer.model": model.getvalue(), "tokenizer_config.json": "{}"})
+    theirs = write(tmp_path / "json", {"tokenizer.json": json.dumps(data)})
+    theirs_too = write(tmp_path / "gguf", gguf(data, model="llama"))
+    for other in (theirs, theirs_too, ours / "tokenizer.model"):
+        found = hpe.vocabulary_difference(ours, other)
+        assert (found.verdict, found.exit_code) == ("same", 0), str(found)
+
+
+def test_models_of_the_hub_and_open_ones(hub: FakeHub, tmp_path: Path, minilm_folder: Path) -> None:
+    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    hub.add("a/minilm", {name: minilm_folder / name for name in names if (minilm_folder / name).exists()})
+    one = base()
+    hub.add("a/alone", {name: text.encode() for name, text in files(one).items() if isinstance(text, str)})
+    before = len(hub.requests)
+    found = hpe.vocabulary_difference("a/minilm", hpe.extract(minilm_folder))
+    assert (found.verdict, found.a.rows, found.b.rows) == ("same", 30_522, 30_522), str(found)
+    assert sum(one.body_bytes for one in hub.requests[before:] if "safetensors" in one.path) < 2**18
+    alone = hpe.vocabulary_difference(hpe.extract("a/minilm"), "a/alone")
+    assert (alone.verdict, alone.b.rows) == ("different", len(alone.b.texts))
+
+
+def test_what_has_no_vocabulary(tmp_path: Path) -> None:
+    with pytest.raises(hpe.HfposembError, match="formula without a vocabulary"):
+        hpe.vocabulary_difference("sinusoidal:64x8", "sample:bert")
+    with pytest.raises(hpe.HfposembError, match="does not exist"):
+        hpe.vocabulary_difference(tmp_path / "nowhere", "sample:bert")
+    broken = write(tmp_path / "broken", {"tokenizer.json": "{", "config.json": "{}"})
+    with pytest.raises(hpe.HfposembError, match=r"tokenizer\.json is not JSON"):
+        hpe.vocabulary_difference("sample:bert", broken)
+
+
+def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
+    a, b = base(), renumbered(base(), swapped(300, 301))
+    found = hpe.vocabulary_difference(write(tmp_path / "a", files(a)), write(tmp_path / "b", files(b)))
+    names = {row: piece for piece, row in a["model"]["vocab"].items()}
+    assert found.to_frame().values.tolist() == [[300, names[300], names[301], 301], [301, names[301], names[300], 300]]
+    assert "300 is" in found.answers["draft"].because
+
+
+@pytest.mark.parametrize("planted", ["nothing", "one swapped pair", "no tokenizer in B"])
+def test_the_command_answers_by_its_exit_code_and_its_schema(
+    tmp_path: Path, planted: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = PAIRS[planted]
+    paths = [str(write(tmp_path / name, given)) for name, given in (("a", pair.a), ("b", pair.b))]
+    assert main(["vocab", *paths, "--json"]) == CODES.get(pair.verdict, 1)
+    said = json.loads(capsys.readouterr().out)
+    jsonschema.validate(said, SCHEMA)
+    assert said["verdict"] == pair.verdict
+
+
+def test_the_command_ends_with_2_if_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (["sample:bert", "./nowhere"], ["sample:bert"], ["sample:bert", "--text", str(tmp_path / "none")]):
+        assert main(["vocab", *given]) == 2
+        said = capsys.readouterr()
+        assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "The queen's king, 北京 и Привет naïve 3.14\n" * 2_000
+    path = tmp_path / "text.txt"
+    path.write_text(text, encoding="utf-8")
+    assert main(["vocab", "sample:minilm", "--text", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    jsonschema.validate(said, SCHEMA)
+    (found,) = said["texts"]
+    reference = Tokenizer.from_file(str(SAMPLES / "minilm" / "tokenizer.json"))
+    reference.no_truncation()
+    reference.no_padding()
+    ids = reference.encode(text, add_special_tokens=False).ids
+    model = hpe.extract("sample:minilm")
+    assert (found["tokens"], found["used"], found["words"]) == (len(ids), len(set(ids)), 16_000)
+    assert found["unknown"] == ids.count(reference.token_to_id("[UNK]"))
+    assert (
+        found["unused_bytes"]
+        == (model.token.shape[0] - len(set(ids))) * model.token.shape[1] * model.token.dtype.itemsize
+    )
+    scripts = {one["script"]: one["words"] for one in found["scripts"]}
+    assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
+    with pytest.raises(InputError, match="must have words"):
+        hpe.text_coverage("sample:bert", " ")
+
+
+def test_the_report_has_a_card_for_sources_with_files() -> None:
+    opened = [hpe.extract("sample:bert"), hpe.extract("sample:gpt2"), hpe.sinusoidal(64, 16)]
+    (found,) = vocabulary_pairs(opened)
+    made = hpe.from_arrays(token=[[1.0, 0.0]], name="owner/name")
+    assert vocabulary_pairs([made, opened[0]]) == [], "a name that was given names no repository"
+    card = vocabulary_card(found.to_dict(), ("<i>A</i>", "B"))
+    assert card.count('class="finding wrong"') == 3
+    assert "<i>" not in card
