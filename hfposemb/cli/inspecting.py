@@ -372,7 +372,8 @@ def run_kinship(given: argparse.Namespace) -> None:
             raise InputError(f"{given.save} cannot be made a folder: {error.strerror}; choose another") from error
         for one in opened:
             if not isinstance(one, str):
-                fingerprint(one).save(given.save / f"{re.sub(r'[^A-Za-z0-9._]+', '-', one.name)[:100]}{ENDING}")
+                name = re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip(".-")[:100]
+                fingerprint(one).save(given.save / f"{name}{ENDING}")
     pairs, wrong = search(opened[0], given.against) if given.against is not None else ((), ())
     pairs = all_pairs(opened) if several else pairs
     for line in wrong:

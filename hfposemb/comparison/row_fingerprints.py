@@ -95,7 +95,7 @@ class Fingerprint:
             The file.
 
         Raises:
-            InputError: If the name ends otherwise.
+            InputError: If the name ends otherwise, or there are no rows to keep.
 
         >>> import hfposemb as hpe
         >>> path = hpe.fingerprint("sample:gpt2").save("gpt2.kinship.safetensors")
@@ -105,6 +105,8 @@ class Fingerprint:
         out = Path(path)
         if not out.name.endswith(ENDING):
             raise InputError(f"{out.name} must end in {ENDING}")
+        if not len(self.anchors):
+            raise InputError(f"{self.name} has no rows of words that could be kept")
         most = max(1, ANCHOR_BYTES // self.width)
         vectors = self.vectors[:most]
         steps = np.abs(vectors).max(axis=1, initial=0) / 127
@@ -186,7 +188,10 @@ def of_table(source: Embeddings, among: Hashes | None = None, hashes: Hashes | N
     if among is not None:
         usable &= np.isin(distinct, among)
     anchors, rows = distinct[usable][:ANCHORS], first[usable][:ANCHORS]
-    vectors = np.asarray(table.take(rows), np.float32)
+    with np.errstate(over="ignore"):
+        vectors = np.asarray(table.take(rows), np.float32)
+    finite = np.isfinite(vectors).all(axis=1)
+    anchors, vectors = anchors[finite], vectors[finite]
     kept = table.provenance
     return Fingerprint(
         source.name,
@@ -320,7 +325,9 @@ def _checked(facts: Any, arrays: Mapping[str, NDArray[Any]], file: Path) -> Fing
         name: display(facts[name], width=300) if kind is str else facts[name] for name, kind in _FACTS.items()
     }
     kept: dict[str, Any] = {name: arrays[name] for name in ("sketch", "anchors", "digests")}
-    return Fingerprint(**said, **kept, vectors=arrays["codes"].astype(np.float32) * arrays["steps"][:, None])
+    with np.errstate(over="ignore"):
+        vectors = arrays["codes"].astype(np.float32) * arrays["steps"][:, None]
+    return Fingerprint(**said, **kept, vectors=vectors)
 
 
 def _wrong(file: Path, why: str) -> SourceError:

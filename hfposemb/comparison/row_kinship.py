@@ -239,10 +239,8 @@ def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
         return Kinship(a.name, b.name, "cannot tell", 0.0, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
     evidence = pair.evidence()
     verdict, reason = pair.judged()
-    score = max(
-        min(1.0, max(0.0, (one.value - one.limit) / (1 - one.limit) if one.limit >= ROTATED else one.value))
-        for one in evidence
-    )
+    turned = max(pair.turned, pair.permuted) if verdict == "rotated" else 0.0
+    score = min(1.0, max(0.0, pair.equal, pair.cosine, turned))
     return Kinship(a.name, b.name, verdict, score, pair.p, reason, tuple(evidence), pair.count, pair.notes())
 
 
@@ -322,8 +320,8 @@ class _Pair:
 
     @property
     def needed(self) -> float:
-        """The cosine from which p is at most ``DECISIVE``."""
-        return 3.719 * self.spread
+        """The cosine from which p is at most ``DECISIVE``; 1 for rows that do not differ from each other."""
+        return 3.719 * self.spread or 1.0
 
     @lazy_attribute
     def turned(self) -> float:
@@ -370,7 +368,8 @@ class _Pair:
             return not self.in_place
         apart = ~np.eye(min(SCREENED, self.count), dtype=bool)
         x, y = ((rows[:SCREENED] @ rows[:SCREENED].T)[apart] for rows in self.rows)
-        return float(np.corrcoef(x, y)[0, 1]) > ALIKE
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(np.corrcoef(x, y)[0, 1]) > ALIKE
 
     @property
     def in_place(self) -> bool:

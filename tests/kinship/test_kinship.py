@@ -195,6 +195,15 @@ def test_few_directions_prove_nothing() -> None:
     assert hpe.kinship(source(line), source(line[:, ::-1] * [1, -1])).verdict in ("cannot tell", "rotated")
 
 
+def test_rows_that_do_not_differ_or_are_not_finite_prove_nothing(independent: Rows) -> None:
+    one = np.tile(np.arange(WIDTH, dtype=np.float32), (600, 1))
+    assert hpe.kinship(source(one), source(independent[0])).verdict == "cannot tell"
+    assert hpe.kinship(source(one * np.nan), source(independent[0])).reason.startswith("0 rows")
+    holes = independent[0].copy()
+    holes[::2, 3] = np.nan
+    assert hpe.kinship(source(holes), source(independent[0])).verdict == "same"
+
+
 def test_one_model_is_no_pair() -> None:
     from hfposemb.comparison.row_kinship import all_pairs
 
