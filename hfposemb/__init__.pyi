@@ -34,6 +34,8 @@ from .comparison.figure_intervals import uncertainty as uncertainty
 from .comparison.moved_words import find_moved_words as find_moved_words
 from .comparison.quantisation import compare_quantised as compare_quantised
 from .comparison.results import Comparison as Comparison
+from .comparison.row_fingerprints import fingerprint as fingerprint
+from .comparison.row_kinship import kinship as kinship
 from .comparison.side_by_side import compare as compare
 from .comparison.token_against_head import compare_head as compare_head
 from .composition.added_positions import PositionAddition as PositionAddition

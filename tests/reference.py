@@ -65,6 +65,8 @@ CHAPTERS = {
         "comparison.moved_words",
         "comparison.quantisation",
         "comparison.token_against_head",
+        "comparison.row_kinship",
+        "comparison.row_fingerprints",
         "comparison.aligned_maps",
     ),
     "Checking": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -353,6 +354,31 @@ def run_changes(given: argparse.Namespace) -> None:
     wanted = given.table if given.tensor is None else "tensor"
     found = row_changes(role_of(first, wanted), role_of(second, wanted))
     print_result(found.listed(given.count), found.to_dict(given.count), given)
+
+
+def run_kinship(given: argparse.Namespace) -> None:
+    """Print whether models were made from one another, every two of several or one against kept fingerprints."""
+    from ..comparison.row_fingerprints import ENDING, fingerprint
+    from ..comparison.row_kinship import all_pairs, search
+
+    allow, several = given.allow_full_download, len(given.sources) > 1
+    if several == (given.against is not None) and (several or given.save is None):
+        raise InputError("give two sources or more, or one with --against FOLDER or --save FOLDER")
+    opened = [one if one.endswith(ENDING) else extract(one, allow_full_download=allow) for one in given.sources]
+    if given.save is not None:
+        try:
+            given.save.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{given.save} cannot be made a folder: {error.strerror}; choose another") from error
+        for one in opened:
+            if not isinstance(one, str):
+                fingerprint(one).save(given.save / f"{re.sub(r'[^A-Za-z0-9._]+', '-', one.name)[:100]}{ENDING}")
+    pairs, wrong = search(opened[0], given.against) if given.against is not None else ((), ())
+    pairs = all_pairs(opened) if several else pairs
+    for line in wrong:
+        print(line, file=sys.stderr)
+    said = "\n\n".join(map(str, pairs)) or f"wrote {given.save}"
+    print_result(said, {"pairs": [one.to_dict() for one in pairs], "unread": list(wrong)}, given)
 
 
 def run_head(given: argparse.Namespace) -> None:

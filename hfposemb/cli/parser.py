@@ -37,6 +37,7 @@ from .inspecting import (
     run_extract,
     run_head,
     run_info,
+    run_kinship,
     run_mixture,
     run_neighbours,
     run_odd,
@@ -76,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
         _export_command,
         _check_commands,
         _finding_commands,
+        _kinship_command,
         _cache_command,
         _skill_command,
     ):
@@ -449,6 +451,19 @@ def _finding_commands(commands: Commands) -> None:
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
+
+
+def _kinship_command(commands: Commands) -> None:
+    """Add the command that tells whether models were made from one another."""
+    command = add_command(
+        commands, "kinship", run_kinship, "tell from a few token rows whether models were made from one another"
+    )
+    command.add_argument("sources", nargs="+", metavar="SOURCE", help=f"{SOURCES}, or a file of --save")
+    command.add_argument("--against", type=Path, metavar="FOLDER", help="compare one source with all files of --save")
+    command.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
+    )
+    add_access(command)
 
 
 def _cache_command(commands: Commands) -> None:

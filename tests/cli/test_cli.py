@@ -46,6 +46,7 @@ COMMANDS = (
     "reproduce",
     "odd",
     "changes",
+    "kinship",
     "head",
     "cache",
     "skill",

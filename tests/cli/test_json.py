@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "vocab": ("sample:bert sample:bert", "verdict"),
     "rope": ("./models/llama-002", "scalings"),
     "odd": ("sample:bert --count 2", "lists"),
+    "kinship": ("sample:bert sample:gpt2", "pairs"),
     "changes": (f"{SMALL} ./after --table position", "listed"),
     "head": ("./models/llama-002 --draws 19", "measures"),
     "info --requirements": (f"{SMALL} --requirements", "requirements"),

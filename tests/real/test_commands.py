@@ -70,6 +70,7 @@ def test_commands_that_look_at_one_model(model: str, real: dict[str, str], run: 
     assert ": 0 wrong, " in run("check", source).splitlines()[0]
     assert "One vocabulary: " in run("vocab", source, source).splitlines()[0]
     assert f"0 of {rows:,} rows" in run("changes", source, source)
+    assert ": same\n" in run("kinship", source, source)
 
 
 def test_the_head_of_an_untied_model_is_compared(run: Run, tmp_path: Path) -> None:

@@ -1,0 +1,474 @@
+"""Whether one token table was made from another, told from a few hundred rows of both.
+
+Two trainings that start apart choose their axes independently. The cosine of a token's two rows is then that of two
+bases turned against each other at random, whatever both have learned about frequency or meaning, and its null is known
+in closed form: the sum of the cosines is tr(M Q) for the cross-product M of the rows and a random rotation Q, with
+mean 0 and variance ‖M‖² / d. Geometry that no rotation changes is no evidence of kinship below near equality, since
+independent models of one language share much of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SourceError
+from ..guesses import Answering
+from ..lazy_attributes import lazy_attribute
+from ..numbers import number, percent
+from ..tables.embeddings import Embeddings
+from .matched_rows import FEWEST
+from .row_fingerprints import ENDING, PRECISIONS, SKETCH, Fingerprint, of_table, read_fingerprint, token_hashes
+from .table_side import directions
+
+Verdict: TypeAlias = Literal[
+    "same", "derived", "extended", "pruned", "rotated", "same tokenizer", "unrelated", "cannot tell"
+]
+Model: TypeAlias = "str | Path | Embeddings | Fingerprint"
+Floats: TypeAlias = NDArray[np.float64]
+
+DECISIVE = 1e-4
+"""Largest p at which rows are said to come from one start."""
+
+ROTATED = 0.98
+"""Cosine of held-out rows from which a rotation is said to be one: independent trainings on one text stay below .95."""
+
+POWER = 0.5
+"""Largest cosine that p = ``DECISIVE`` may take for an absence to mean anything."""
+
+INSIDE = 0.98
+"""Share of a vocabulary from which it is said to be part of another."""
+
+OVERLAP = 0.5
+"""Share of the smaller vocabulary below which its rows may have been made anew for another tokenizer."""
+
+SCREENED, ALIKE = 64, 0.9
+"""Rows whose cosines are compared before a rotation is looked for in a search, and the correlation that allows one."""
+
+BRIEF, SUGGESTED = 2**16, 0.01
+"""Numbers of each table that a search compares first, at least 32 rows, and the p from which it compares all."""
+
+MOST_MATCHED = 8192
+"""Most columns that are matched with each other."""
+
+UNKNOWABLE = (
+    "rows of the token table alone: which model came first, and a model whose rows were made anew, are not seen"
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One figure beside its null.
+
+    Attributes:
+        name: What was measured.
+        value: The figure, 1 for a copy.
+        null: Its mean for models that share a tokenizer and nothing else.
+        limit: The value from which it decides.
+    """
+
+    name: str
+    value: float
+    null: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Kinship(Answering):
+    """Whether a table ``b`` was made from a table ``a``.
+
+    Attributes:
+        a: Name of the first source.
+        b: Name of the second source.
+        verdict: ``"same"``, ``"derived"`` (from the other or from one start), ``"extended"`` and ``"pruned"`` (b has
+            more or fewer tokens), ``"rotated"`` (the columns too), ``"same tokenizer"`` and ``"unrelated"`` (no kinship
+            in these rows), or ``"cannot tell"``.
+        score: The strongest evidence of kinship, from 0 for what chance gives to 1 for a copy.
+        p: Probability of so large a cosine in the same axes for independent trainings; ``None`` if it was not tested.
+        reason: What decided.
+        evidence: The figures, each with its null.
+        shared: Number of rows compared.
+        notes: Remarks, with what rows cannot tell.
+    """
+
+    a: str
+    b: str
+    verdict: Verdict
+    score: float
+    p: float | None
+    reason: str
+    evidence: tuple[Evidence, ...] = ()
+    shared: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kin(self) -> bool:
+        """Whether the rows of one come from those of the other, or both from one start."""
+        return self.verdict in ("same", "derived", "extended", "pruned", "rotated")
+
+    def __str__(self) -> str:
+        """Return the verdict, what decided, and the figures."""
+        lines = [f"{self.a} and {self.b}: {self.verdict}", f"  {self.reason}"]
+        for one in self.evidence:
+            beside = f"(null {number(one.null)}, decides from {number(one.limit)})"
+            lines.append(f"  {one.name:<32}{number(one.value):>7}  {beside}")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that can be serialised as JSON."""
+        return {**asdict(self), "evidence": [asdict(one) for one in self.evidence], "notes": list(self.notes)}
+
+
+def kinship(a: Model, b: Model) -> Kinship:
+    """Tell from token rows whether model ``b`` was made from model ``a``, or both from one start.
+
+    At most 256 rows of each are read, those of shared tokens of smallest hash. Their mean cosine in the same axes has a
+    null in closed form: bases of independent trainings, turned against each other at random. A rotated copy is told by
+    its held-out rows after a rotation, or after a permutation of columns with signs, fitted to the others.
+
+    Args:
+        a: An open source, a name or path as in ``hpe.extract``, or a fingerprint.
+        b: The same; a path that ends in ``.kinship.safetensors`` is a fingerprint.
+
+    Raises:
+        SourceError: If a source cannot be opened.
+        MissingTableError: If it has no token table.
+
+    >>> import numpy as np
+    >>> import hfposemb as hpe
+    >>> a = hpe.extract("sample:gpt2")
+    >>> noise = np.random.default_rng(0).normal(0, 0.05, a.token.shape)
+    >>> b = hpe.from_arrays(token=a.token.vectors + noise, labels=a.token.labels.texts)
+    >>> hpe.kinship(a, b).verdict
+    'derived'
+    """
+    return compared(*_prints([_opened(a), _opened(b)]))
+
+
+def _opened(model: Model) -> Embeddings | Fingerprint:
+    """Return an open source or a fingerprint as it is, and open anything else."""
+    if isinstance(model, (Embeddings, Fingerprint)):
+        return model
+    if str(model).endswith(ENDING):
+        return read_fingerprint(model)
+    from ..models.extraction import extract
+
+    return extract(model)
+
+
+def _prints(pair: Sequence[Embeddings | Fingerprint]) -> list[Fingerprint]:
+    """Return the fingerprints of two models, of open ones from tokens that both have."""
+    hashes = [None if isinstance(one, Fingerprint) else token_hashes(one.token) for one in pair]
+    known = [one.anchors if isinstance(one, Fingerprint) else own for one, own in zip(pair, hashes, strict=True)]
+    return [
+        one if isinstance(one, Fingerprint) else of_table(one, among=known[1 - place], hashes=hashes[place])
+        for place, one in enumerate(pair)
+    ]
+
+
+def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
+    """Compare every two of several models.
+
+    Args:
+        models: At least two, as in ``kinship``.
+
+    Raises:
+        InputError: If there are fewer than two.
+        SourceError: If a source cannot be opened.
+        MissingTableError: If it has no token table.
+    """
+    if len(models) < 2:
+        raise InputError(f"kinship is a matter of two models or more; got {len(models)}")
+    opened = [_opened(one) for one in models]
+    return tuple(kinship(left, right) for left, right in combinations(opened, 2))
+
+
+def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
+    """Compare a model with every fingerprint of a folder, the closest first.
+
+    Args:
+        model: As in ``kinship``.
+        folder: Folder with files that end in ``.kinship.safetensors``.
+
+    Returns:
+        What was found, and an error line for each file that is no fingerprint.
+
+    Raises:
+        InputError: If the folder has no fingerprints.
+        SourceError: If the model cannot be opened.
+    """
+    given = Path(folder)
+    files = sorted(given.glob(f"*{ENDING}"))
+    if not files:
+        raise InputError(f"{given} has no files that end in {ENDING}; hfposemb kinship --save FOLDER writes them")
+    opened = _opened(model)
+    one = opened if isinstance(opened, Fingerprint) else of_table(opened)
+    found, wrong = [], []
+    for file in files:
+        try:
+            found.append(_screened(one, read_fingerprint(file)))
+        except SourceError as error:
+            wrong.append(str(error))
+    return tuple(sorted(found, key=lambda pair: (-pair.kin, -pair.score))), tuple(wrong)
+
+
+def _screened(a: Fingerprint, b: Fingerprint) -> Kinship:
+    """Compare a few rows, and the others if those suggest anything."""
+    found = compared(a, b, brief=True)
+    suggested = found.kin or len(found.evidence) > 2 or (found.p is not None and found.p <= SUGGESTED)
+    return compared(a, b) if suggested else found
+
+
+def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
+    """Compare two fingerprints.
+
+    Args:
+        a: The first.
+        b: The second.
+        brief: Whether to compare a few rows only, and to try no rotation where their cosines differ too much for one.
+    """
+    pair = _Pair(a, b, brief=brief)
+    if reason := pair.untested():
+        return Kinship(a.name, b.name, "cannot tell", 0.0, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
+    evidence = pair.evidence()
+    verdict, reason = pair.judged()
+    score = max(
+        min(1.0, max(0.0, (one.value - one.limit) / (1 - one.limit) if one.limit >= ROTATED else one.value))
+        for one in evidence
+    )
+    return Kinship(a.name, b.name, verdict, score, pair.p, reason, tuple(evidence), pair.count, pair.notes())
+
+
+class _Pair:
+    """The rows that two fingerprints share, and what is measured on them, each computed once."""
+
+    def __init__(self, a: Fingerprint, b: Fingerprint, *, brief: bool) -> None:
+        self.a, self.b, self.brief = a, b, brief
+        _, left, right = np.intersect1d(a.anchors, b.anchors, assume_unique=True, return_indices=True)
+        if brief:
+            few = max(SCREENED // 2, min(4 * SCREENED, BRIEF // a.width))
+            left, right = left[:few], right[:few]
+        if a.width == b.width:
+            usable = [np.isfinite(one).all(axis=1) & one.any(axis=1) for one in (a.vectors[left], b.vectors[right])]
+            left, right = left[usable[0] & usable[1]], right[usable[0] & usable[1]]
+        self.left, self.right = left, right
+
+    @property
+    def count(self) -> int:
+        """Number of shared rows."""
+        return len(self.left)
+
+    def untested(self) -> str:
+        """Return why nothing can be told; "" if rows can be compared."""
+        a, b = self.a, self.b
+        if a.width != b.width:
+            return f"their rows have {a.width:,} and {b.width:,} numbers; only rows of one width are compared"
+        if bool(a.words) != bool(b.words):
+            return f"the rows of {(b if a.words else a).name} have no tokens, only numbers; name them to compare"
+        if not a.words and a.rows != b.rows:
+            return f"rows without tokens are matched by number, but there are {a.rows:,} and {b.rows:,}"
+        if self.count < FEWEST:
+            return f"{self.count} rows of shared tokens can be compared; at least {FEWEST} are needed"
+        return ""
+
+    @lazy_attribute
+    def rows(self) -> tuple[Floats, Floats]:
+        """The shared rows minus their mean, of length 1 [n, d]."""
+        pair = (self.a.vectors[self.left], self.b.vectors[self.right])
+        wide = [np.asarray(one, np.float64) for one in pair]
+        x, y = (directions(one - one.mean(axis=0)) for one in wide)
+        return x, y
+
+    @lazy_attribute
+    def equal(self) -> float:
+        """Share of rows that are equal to the bit, in the coarser of both precisions."""
+        places = [PRECISIONS.index(one.exact) for one in (self.a, self.b)]
+        x, y = self.a.digests[self.left, max(places)], self.b.digests[self.right, max(places)]
+        return float(np.mean((x == y) & (x > 0)))
+
+    @lazy_attribute
+    def cosine(self) -> float:
+        """Mean cosine of the rows in the same axes."""
+        x, y = self.rows
+        return float(np.einsum("ij,ij->", x, y) / self.count)
+
+    @lazy_attribute
+    def spread(self) -> float:
+        """Standard deviation of that cosine if the axes of one are turned at random: ‖XᵀY‖ / (n √d)."""
+        x, y = self.rows
+        # ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩
+        squares = float(np.vdot(x @ x.T, y @ y.T) if len(x) < x.shape[1] else np.square(x.T @ y).sum()) / self.a.width
+        if self.sorted_axes:
+            # Axes in the order of their variance are the same for all but their signs.
+            squares = max(squares, float(np.square(np.einsum("ij,ij->j", x, y)).sum()))
+        return math.sqrt(max(squares, 0)) / self.count
+
+    @lazy_attribute
+    def sorted_axes(self) -> bool:
+        """Whether both tables stand in principal axes: the variance of their columns falls throughout."""
+        return all(_falls(rows.var(axis=0)) for rows in self.rows)
+
+    @lazy_attribute
+    def p(self) -> float:
+        """Probability of so large a cosine for independent axes."""
+        return 0.5 * math.erfc(self.cosine / (self.spread or math.inf) / math.sqrt(2))
+
+    @property
+    def needed(self) -> float:
+        """The cosine from which p is at most ``DECISIVE``."""
+        return 3.719 * self.spread
+
+    @lazy_attribute
+    def turned(self) -> float:
+        """Mean cosine of held-out rows after the best rotation of the others."""
+        x, y = self.rows
+        sides = []
+        for rows in (x, y):
+            fitted = rows[::2]
+            basis = np.linalg.qr(fitted.T)[0] if len(fitted) < rows.shape[1] else np.eye(rows.shape[1])
+            sides.append((fitted @ basis, rows[1::2] @ basis))
+        (first, held), (second, other) = sides
+        left, _, right = np.linalg.svd(first.T @ second, full_matrices=False)
+        return _mean_cosine(held @ (left @ right), other)
+
+    @lazy_attribute
+    def permuted(self) -> float:
+        """Mean cosine of held-out rows after matching the columns of the others, with signs; 0 if none match."""
+        x, y = self.rows
+        if x.shape[1] > MOST_MATCHED:
+            return 0.0
+        places, signs = matched_columns(x[::2], y[::2])
+        if np.count_nonzero(places >= 0) < 0.5 * len(places):
+            return 0.0
+        some = np.flatnonzero(places >= 0)
+        return _mean_cosine(x[1::2][:, some] * signs[some], y[1::2][:, places[some]])
+
+    def evidence(self) -> list[Evidence]:
+        """Return the figures with their nulls."""
+        found = [
+            Evidence("rows equal to the bit", self.equal, 0.0, 1 / self.count),
+            Evidence("cosine in the same axes", self.cosine, 0.0, self.needed),
+        ]
+        if self.rotations:
+            found += [
+                Evidence("cosine after a rotation", self.turned, 0.0, ROTATED),
+                Evidence("cosine after permuting columns", self.permuted, 0.0, ROTATED),
+            ]
+        return found
+
+    @lazy_attribute
+    def rotations(self) -> bool:
+        """Whether a rotation is looked for; no rotation changes cosines between rows."""
+        if self.in_place or not self.brief:
+            return not self.in_place
+        apart = ~np.eye(min(SCREENED, self.count), dtype=bool)
+        x, y = ((rows[:SCREENED] @ rows[:SCREENED].T)[apart] for rows in self.rows)
+        return float(np.corrcoef(x, y)[0, 1]) > ALIKE
+
+    @property
+    def in_place(self) -> bool:
+        """Whether rows are kin in the axes that they have."""
+        return self.equal > 0 or self.p <= DECISIVE
+
+    @lazy_attribute
+    def shares(self) -> tuple[float, float]:
+        """The shares of both vocabularies that are in the other, from their smallest hashes."""
+        a, b = self.a.sketch, self.b.sketch
+        if not len(a) or not len(b):
+            return 0.0, 0.0
+        full = [one[-1] if len(one) == SKETCH else np.uint64(2**64 - 1) for one in (a, b)]
+        most = min(full)
+        a, b = a[a <= most], b[b <= most]
+        both = len(np.intersect1d(a, b, assume_unique=True))
+        return both / max(len(a), 1), both / max(len(b), 1)
+
+    def judged(self) -> tuple[Verdict, str]:
+        """Return the verdict and what decided it."""
+        same_words = self.a.vocabulary == self.b.vocabulary
+        if self.in_place:
+            said = f"{percent(self.equal)} of {self.count} rows are equal to the bit"
+            if self.equal < 1:
+                said += f"; cosine {number(self.cosine)} in the same axes, chance {number(self.needed)}"
+            if same_words:
+                return ("same" if self.equal == 1 else "derived"), said
+            return self._resized(), said
+        if self.rotations and max(self.turned, self.permuted) >= ROTATED:
+            how = "a permutation of columns with signs" if self.permuted >= ROTATED else "a rotation"
+            return "rotated", f"cosine {number(max(self.turned, self.permuted))} of held-out rows after {how}"
+        if self.needed > POWER:
+            why = f"chance alone gives these {self.count} rows a cosine of {number(self.needed)}"
+            return "cannot tell", f"{why}; there are too few of them, or of their directions"
+        said = f"cosine {number(self.cosine)} in the same axes, no more than chance (p {number(self.p)})"
+        if same_words:
+            return "same tokenizer", said
+        if max(self.shares) < OVERLAP:
+            return "cannot tell", f"{said}, but the tokenizers share less than half: rows may have been made anew"
+        return "unrelated", said
+
+    def _resized(self) -> Verdict:
+        ours, theirs = self.shares
+        if ours >= INSIDE and self.b.words > self.a.words:
+            return "extended"
+        if theirs >= INSIDE and self.b.words < self.a.words:
+            return "pruned"
+        return "derived"
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a reader must know beside the verdict."""
+        a, b = self.a, self.b
+        found = [UNKNOWABLE]
+        if self.sorted_axes:
+            found.append("both stand in principal axes, which independent models share up to signs; p allows for it")
+        if not a.words:
+            found.append("rows have no tokens and were matched by number")
+        if self.equal and a.exact != b.exact:
+            found.append(f"exact in {a.exact} and {b.exact}: rows are equal once rounded to the coarser of both")
+        if a.words and a.vocabulary == b.vocabulary and a.rows != b.rows:
+            found.append(f"{a.rows:,} and {b.rows:,} rows, of which the further ones have no tokens")
+        if a.words == b.words and a.vocabulary != b.vocabulary and min(self.shares) == 1:
+            found.append("the same tokens, under other ids")
+        return tuple(found)
+
+
+def _falls(variances: Floats) -> bool:
+    ranks = np.argsort(np.argsort(variances))
+    return len(ranks) > 2 and float(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < -0.9
+
+
+def _mean_cosine(left: Floats, right: Floats) -> float:
+    return float(np.einsum("ij,ij->i", directions(left), directions(right)).mean()) if len(left) else 0.0
+
+
+def matched_columns(x: Floats, y: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Match the columns of two tables by the absolute correlation of their values, each the other's best.
+
+    Args:
+        x: Rows [n, d].
+        y: The same rows in other columns [n, d].
+
+    Returns:
+        For each column of x the one of y [d], −1 if it has none, and the sign of their correlation [d].
+    """
+    sides = [directions((one - one.mean(axis=0)).T).astype(np.float32) for one in (x, y)]
+    width = len(sides[0])
+    best, signs = np.zeros(width, np.int64), np.ones(width)
+    most, back = np.full(width, -1.0, np.float32), np.zeros(width, np.int64)
+    for start in range(0, width, 1024):
+        block = sides[0][start : start + 1024] @ sides[1].T
+        size = np.abs(block)
+        best[start : start + 1024] = size.argmax(axis=1)
+        rows = np.arange(len(block))
+        signs[start : start + 1024] = np.sign(block[rows, best[start : start + 1024]])
+        top = size.argmax(axis=0)
+        value = size[top, np.arange(width)]
+        better = value > most
+        most[better], back[better] = value[better], start + top[better]
+    mutual = back[best] == np.arange(width)
+    return np.where(mutual, best, -1), signs

@@ -1,0 +1,202 @@
+"""Kinship of token tables, on models whose descent is known because they are trained and changed here."""
+
+from __future__ import annotations
+
+import os
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm, ortho_group
+
+import hfposemb as hpe
+from hfposemb.comparison.row_fingerprints import token_hashes
+from hfposemb.comparison.row_kinship import Kinship
+from hfposemb.errors import InputError
+
+from .lineages import MADE, WIDTH, Rows, corpus, source, starts, trained
+
+FULL = bool(os.environ.get("HFPOSEMB_FULL"))
+INDEPENDENT = 80 if FULL else 36
+BASES = 12 if FULL else 3
+
+
+@pytest.fixture(scope="module")
+def independent() -> Rows:
+    """Tables [models, words, width] of the same tokenizer and text that share nothing else."""
+    return trained(starts(range(INDEPENDENT)), range(INDEPENDENT))
+
+
+@pytest.fixture(scope="module")
+def children(independent: Rows) -> dict[str, Rows]:
+    """Tables trained from those of others, or from the same start."""
+    import torch
+
+    first = torch.tensor(independent[:BASES])
+    seeds = range(500, 500 + BASES)
+    return {
+        "continued": trained(first, seeds, steps=60, half=1),
+        "continued on other data": trained(first, range(700, 700 + BASES), steps=60, half=0),
+        "one start": trained(starts(range(BASES)), seeds, steps=40, half=1),
+        "one start, long ago": trained(starts(range(BASES)), seeds, half=1),
+    }
+
+
+@pytest.fixture(scope="module")
+def unrelated(independent: Rows) -> list[Kinship]:
+    opened = [source(rows, name=f"model {place}") for place, rows in enumerate(independent)]
+    return [hpe.kinship(*pair) for pair in combinations(opened, 2)]
+
+
+@pytest.fixture(scope="module")
+def made(independent: Rows, children: dict[str, Rows]) -> dict[str, list[Kinship]]:
+    found = {
+        kind: [
+            hpe.kinship(source(rows), make(rows, np.random.default_rng(place)))
+            for place, rows in enumerate(independent[:BASES])
+        ]
+        for kind, (make, _) in MADE.items()
+    }
+    for kind in ("continued", "continued on other data"):
+        tables = children[kind]
+        found[kind] = [hpe.kinship(source(a), source(b)) for a, b in zip(independent[:BASES], tables, strict=True)]
+    averaged = (children["continued"] + children["continued on other data"]) / 2
+    found["averaged"] = [hpe.kinship(source(a), source(b)) for a, b in zip(independent[:BASES], averaged, strict=True)]
+    early = trained(starts(range(BASES)), range(900, 900 + BASES), steps=40, half=0)
+    found["one start"] = [hpe.kinship(source(a), source(b)) for a, b in zip(early, children["one start"], strict=True)]
+    found["siblings"] = [
+        hpe.kinship(source(a), source(b))
+        for a, b in zip(children["continued"], children["continued on other data"], strict=True)
+    ]
+    return found
+
+
+@pytest.mark.parametrize("kind", [*MADE, "continued", "continued on other data", "averaged", "siblings", "one start"])
+def test_every_lineage_is_told(made: dict[str, list[Kinship]], kind: str) -> None:
+    right = MADE[kind][1] if kind in MADE else ("derived",)
+    assert {one.verdict for one in made[kind]} <= set(right)
+
+
+def test_one_start_is_seen_until_training_has_moved_the_rows_far_from_it(
+    independent: Rows, children: dict[str, Rows], made: dict[str, list[Kinship]]
+) -> None:
+    pairs = zip(independent[:BASES], children["one start, long ago"], strict=True)
+    late = [hpe.kinship(source(a), source(b)) for a, b in pairs]
+    assert max(one.evidence[1].value for one in late) < min(one.evidence[1].value for one in made["one start"])
+    assert max(one.p for one in late if one.p is not None) < 0.5
+
+
+def test_independent_models_of_one_tokenizer_are_not_kin(unrelated: list[Kinship]) -> None:
+    """Their p is uniform, and what they share does not decide: frequency, and half their geometry after a rotation."""
+    p = np.array([one.p for one in unrelated], np.float64)
+    assert 0.03 <= (p <= 0.05).mean() <= 0.07
+    assert (p <= 0.5).mean() == pytest.approx(0.5, abs=0.06)
+    assert np.mean([one.kin for one in unrelated]) <= 0.01
+    assert {one.verdict for one in unrelated} == {"same tokenizer"}
+    turned = [one.evidence[2].value for one in unrelated]
+    assert min(turned) > 0.2
+    assert max(turned) < 0.8
+
+
+def test_the_score_tells_kin_from_others(made: dict[str, list[Kinship]], unrelated: list[Kinship]) -> None:
+    kin = np.array([one.score for several in made.values() for one in several])
+    others = np.array([one.score for one in unrelated])
+    area = (kin[:, None] > others).mean() + (kin[:, None] == others).mean() / 2
+    assert area >= 0.99
+
+
+def shared(a: Rows, b: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the rows that are compared, in their order, centred and of length 1: written anew, in float64."""
+    hashes = token_hashes(source(a).token)
+    order = np.argsort(hashes)[:256]
+    pair = [rows[order].astype(np.float64) for rows in (a, b)]
+    pair = [rows - rows.mean(axis=0) for rows in pair]
+    x, y = (rows / np.sqrt((rows**2).sum(axis=1))[:, None] for rows in pair)
+    return x, y
+
+
+def test_the_cosine_and_its_null_are_those_of_bases_turned_at_random(independent: Rows) -> None:
+    x, y = shared(independent[0], independent[1])
+    found = hpe.kinship(source(independent[0]), source(independent[1]))
+    cosine = found.evidence[1]
+    assert cosine.value == pytest.approx((x * y).sum(axis=1).mean(), abs=1e-10)
+    turned = ortho_group(WIDTH, seed=0).rvs(4000)
+    drawn = np.einsum("ij,nij->n", x.T @ y, turned) / len(x)
+    assert drawn.mean() == pytest.approx(0, abs=4 * drawn.std() / 60)
+    assert found.p == pytest.approx(norm.sf(cosine.value / drawn.std()), abs=0.02)
+    assert cosine.limit == pytest.approx(norm.isf(1e-4) * drawn.std(), rel=0.05)
+
+
+def test_the_rotation_and_the_columns_are_those_of_scipy(independent: Rows) -> None:
+    x, y = shared(independent[0], independent[1])
+    rotation = orthogonal_procrustes(x[::2], y[::2])[0]
+    turned = x[1::2] @ rotation
+    cosines = (turned * y[1::2]).sum(axis=1) / np.linalg.norm(turned, axis=1)
+    found = hpe.kinship(source(independent[0]), source(independent[1]))
+    assert found.evidence[2].value == pytest.approx(cosines.mean(), abs=1e-10)
+
+    moved = MADE["permuted, with signs and noise"][0](independent[0], np.random.default_rng(1))
+    x, y = shared(independent[0], moved.token.vectors)
+    size = np.abs(np.corrcoef(x[::2].T, y[::2].T)[:WIDTH, WIDTH:])
+    rows, columns = linear_sum_assignment(-size)
+    signs = np.sign(np.einsum("ij,ij->j", x[::2], y[::2][:, columns]))
+    cosines = (x[1::2] * signs * y[1::2][:, columns]).sum(axis=1)
+    assert rows.tolist() == list(range(WIDTH))
+    assert hpe.kinship(source(independent[0]), moved).evidence[3].value == pytest.approx(cosines.mean(), abs=1e-9)
+
+
+def test_principal_axes_are_no_kinship(independent: Rows) -> None:
+    """Independent models in their principal axes have the same axes up to signs, as model2vec writes them."""
+
+    def turned(rows: Rows) -> Rows:
+        centred = rows - rows.mean(axis=0)
+        return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2].T, np.float32)
+
+    opened = [source(turned(rows)) for rows in independent[:12]]
+    found = [hpe.kinship(*pair) for pair in combinations(opened, 2)]
+    assert not any(one.kin for one in found)
+    assert all("principal axes" in " ".join(one.notes) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda rows, words: (rows[:, :16], words), "32 and 16 numbers"),
+        (lambda rows, words: (rows, [f"{word}@" for word in words]), "0 rows of shared tokens"),
+        (lambda rows, words: (rows[:15], words[:15]), "15 rows of shared tokens"),
+        (lambda rows, words: (rows, [word if at % 3 else f"{word}@" for at, word in enumerate(words)]), ""),
+        (
+            lambda rows, words: (rows[::-1], [word if at % 3 == 0 else f"{word}@" for at, word in enumerate(words)]),
+            "made anew",
+        ),
+    ],
+)
+def test_what_is_not_tested_is_never_no(independent: Rows, change: object, reason: str) -> None:
+    rows, words = change(independent[0], corpus()[0])  # type: ignore[operator]
+    found = hpe.kinship(source(independent[0]), source(rows, words))
+    assert found.verdict == ("cannot tell" if reason else "derived")
+    assert reason in found.reason
+
+
+def test_rows_without_tokens_are_compared_by_number_only_with_their_like(independent: Rows) -> None:
+    bare = hpe.from_arrays(token=independent[0])
+    assert "have no tokens" in hpe.kinship(source(independent[0]), bare).reason
+    assert "by number" in hpe.kinship(bare, hpe.from_arrays(token=independent[0][:-1])).reason
+    found = hpe.kinship(bare, hpe.from_arrays(token=independent[0].copy()))
+    assert (found.verdict, found.notes[1]) == ("same", "rows have no tokens and were matched by number")
+
+
+def test_few_directions_prove_nothing() -> None:
+    """Rows on one line are kin to any others on one line as often as not."""
+    line = np.outer(np.arange(600.0), [1, 2])
+    assert hpe.kinship(source(line), source(line[:, ::-1] * [1, -1])).verdict in ("cannot tell", "rotated")
+
+
+def test_one_model_is_no_pair() -> None:
+    from hfposemb.comparison.row_kinship import all_pairs
+
+    with pytest.raises(InputError, match="two models or more; got 1"):
+        all_pairs(["sample:gpt2"])
