@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..checkpoints.access import Visitor
@@ -19,6 +19,9 @@ from .matched_ids import MatchedIds, matched_ids
 from .opened_tokenizer import OpenedTokenizer, open_tokenizer
 from .vocabulary_answers import Verdict, VocabularyAnswer, answers_of, unknown, verdict_of
 from .vocabulary_findings import VocabularyFinding, findings_of
+
+if TYPE_CHECKING:
+    from ..models.given_labels import Tokenizer
 
 FORMAT = "hfposemb.vocab/1"
 """Format of the JSON; the number rises with every change that a reader has to know."""
@@ -106,8 +109,8 @@ class VocabularyDifference(Tabular):
 
 
 def vocabulary_difference(
-    a: str | Path | Source | Embeddings,
-    b: str | Path | Source | Embeddings,
+    a: str | Path | Source | Embeddings | Tokenizer,
+    b: str | Path | Source | Embeddings | Tokenizer,
     *,
     token: str | bool | Visitor | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -119,7 +122,8 @@ def vocabulary_difference(
     Tekken and GGUF files of one vocabulary are the same.
 
     Args:
-        a: What ``extract`` takes, what it returned, a folder with a tokenizer alone, or one file of a tokenizer.
+        a: What ``extract`` takes, what it returned, a folder with a tokenizer alone, one file of a tokenizer, or a
+            tokenizer of transformers or tokenizers.
         b: The same of the second model.
         token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
         limits: Limits of what is read.

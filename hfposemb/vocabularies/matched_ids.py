@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..checkpoints.tokenizers.vocabulary import is_reserved
 from .opened_tokenizer import OpenedTokenizer
 
 ENOUGH = 0.9
@@ -100,11 +101,13 @@ def _keys(one: OpenedTokenizer, apart: bool) -> Mapping[int, bytes]:
     They are not if the vocabulary has no such character and the other vocabulary no such bytes (``apart``): then
     ``<0x0A>`` of one is the line break of the other.
     """
+    # What a reserved id is called does not matter, only that both keep it.
+    reserved = {row: b"\xfe%d" % row for row, piece in one.pieces.items() if is_reserved(piece)}
     written = {text for row, text in one.texts.items() if row not in one.fallback}
     return {
         row: b"\xff" + text if row in one.fallback and (apart or text in written) else text
         for row, text in one.texts.items()
-    }
+    } | reserved
 
 
 def _repeated(keys: Mapping[int, bytes]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.hub.repository import open_hub
@@ -18,12 +18,16 @@ from ..checks.checked_source import SMALL_FILES, CheckedSource, open_source
 from ..checks.tokenizer_files import MARKED, Tokens, read_tokens
 from ..errors import HfposembError, InputError, SourceError
 from ..models.architectures.config_values import part_config, whole_number
+from ..models.given_labels import SavedTokenizer
 from ..models.opened_model import Absent, Tensors
 from ..models.opening import small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, Source
 from .tokenizer_rules import TokenizerRules, read_rules
+
+if TYPE_CHECKING:
+    from ..models.given_labels import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +73,7 @@ class OpenedTokenizer:
 
 
 def open_tokenizer(
-    source: str | Path | Source | Embeddings,
+    source: str | Path | Source | Embeddings | Tokenizer,
     *,
     token: str | bool | Visitor | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -77,7 +81,8 @@ def open_tokenizer(
     """Open the vocabulary of a source; of a checkpoint only the header is read.
 
     Args:
-        source: What ``extract`` takes, what it returned, or a folder or repository that has a tokenizer alone.
+        source: What ``extract`` takes, what it returned, a folder or repository that has a tokenizer alone, or a
+            tokenizer of transformers or tokenizers.
         token: Token for the Hub; ``None`` for the user's own, ``False`` for none, a ``Visitor`` for somebody else's.
         limits: Limits of what is read.
 
@@ -85,6 +90,10 @@ def open_tokenizer(
         SourceError: If the source cannot be read, or a file of its tokenizer violates its format.
         InputError: If the source can have no vocabulary, as a formula.
     """
+    if hasattr(source, "save_pretrained") or hasattr(source, "to_str"):
+        saved = SavedTokenizer(source)
+        opened = open_tokenizer(LocalSource(saved()), token=token, limits=limits)
+        return replace(opened, name=type(source).__name__)
     named = _named(source)
     if isinstance(named, BuiltinSource):
         raise InputError(f"{named} is a formula without a vocabulary; give a folder, a file or owner/name of a model")
@@ -102,7 +111,7 @@ def open_tokenizer(
         return _opened(bare)
 
 
-def _named(source: str | Path | Source | Embeddings) -> Source:
+def _named(source: str | Path | Source | Embeddings | Tokenizer) -> Source:
     if isinstance(source, Embeddings):
         return _of_open(source)
     if isinstance(source, str | Path):

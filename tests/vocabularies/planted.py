@@ -225,6 +225,9 @@ def pairs() -> dict[str, Pair]:
             "tokens-missing",
         ),
         "gemma against starcoder": pair(files(pieces), plain, "different", no, "ids-name-other-texts"),
+        "reserved tokens of other names": pair(
+            files(more(one, "<|reserved_special_token_0|>")), files(more(one, "[unused0]")), "same", yes
+        ),
         "an offset": pair(plain, files(renumbered(one, lambda row: row + 7)), "moved", mapped, "tokens-moved"),
         "BPE against WordPiece": pair(plain, files(words), "different", no, "notation"),
         "one swapped pair": pair(plain, files(renumbered(one, swapped(300, 301))), "moved", mapped, "tokens-moved"),

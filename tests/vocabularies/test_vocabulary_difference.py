@@ -142,3 +142,13 @@ def test_the_report_has_a_card_for_sources_with_files() -> None:
     card = vocabulary_card(found.to_dict(), ("<i>A</i>", "B"))
     assert card.count('class="finding wrong"') == 3
     assert "<i>" not in card
+
+
+def test_tokenizers_of_libraries_are_compared_as_they_would_be_saved(tmp_path: Path) -> None:
+    import transformers
+
+    path = write(tmp_path / "a", files(base()))
+    for one in (Tokenizer.from_str(json.dumps(base())), transformers.AutoTokenizer.from_pretrained(path)):
+        assert hpe.vocabulary_difference(one, path).verdict == "same"
+    with pytest.raises(InputError, match="a source must be a name, a path"):
+        hpe.vocabulary_difference(path, 3)  # type: ignore[arg-type]

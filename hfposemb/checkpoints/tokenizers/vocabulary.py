@@ -117,6 +117,11 @@ SPECIAL_NAME = re.compile(
 )
 
 
+def is_reserved(piece: str) -> bool:
+    """Return whether a piece is named as one that is kept for later use, such as ``[unused12]``."""
+    return piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece) is not None
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """A vocabulary as stated by its files.
@@ -155,7 +160,7 @@ class Vocabulary:
             piece = found(row) if literal is None else literal
             if piece is None:
                 piece, reserved[row] = f"(padding {row})", _PADDING
-            elif row in self.unused or (piece[:1] in _UNUSED_STARTS and _UNUSED_NAME.fullmatch(piece)):
+            elif row in self.unused or is_reserved(piece):
                 reserved[row] = _UNUSED
             elif piece in self.special:
                 reserved[row] = _SPECIAL
