@@ -85,8 +85,8 @@ def test_one_start_is_seen_until_training_has_moved_the_rows_far_from_it(
 ) -> None:
     pairs = zip(independent[:BASES], children["one start, long ago"], strict=True)
     late = [hpe.kinship(source(a), source(b)) for a, b in pairs]
-    assert max(one.evidence[1].value for one in late) < min(one.evidence[1].value for one in made["one start"])
-    assert max(one.p for one in late if one.p is not None) < 0.5
+    cosines = [np.median([one.evidence[1].value for one in several]) for several in (late, made["one start"])]
+    assert 0 < cosines[0] < cosines[1]
 
 
 def test_independent_models_of_one_tokenizer_are_not_kin(unrelated: list[Kinship]) -> None:
