@@ -40,6 +40,8 @@ DECISIVE = 1e-4
 ROTATED = 0.98
 """Cosine of held-out rows from which a rotation is said to be one: independent trainings on one text stay below .95."""
 
+MEASURED = "independent models of the calibration up to .58"
+
 POWER = 0.5
 """Largest cosine that p = ``DECISIVE`` may take for an absence to mean anything."""
 
@@ -70,13 +72,13 @@ class Evidence:
     Attributes:
         name: What was measured.
         value: The figure, 1 for a copy.
-        null: Its mean for models that share a tokenizer and nothing else.
+        null: Its mean for models that share a tokenizer and nothing else; ``None`` where no closed form is known.
         limit: The value from which it decides.
     """
 
     name: str
     value: float
-    null: float
+    null: float | None
     limit: float
 
 
@@ -117,7 +119,8 @@ class Kinship(Answering):
         """Return the verdict, what decided, and the figures."""
         lines = [f"{self.a} and {self.b}: {self.verdict}", f"  {self.reason}"]
         for one in self.evidence:
-            beside = f"(null {number(one.null)}, decides from {number(one.limit)})"
+            null = MEASURED if one.null is None else f"null {number(one.null)}"
+            beside = f"({null}, decides from {number(one.limit)})"
             lines.append(f"  {one.name:<32}{number(one.value):>7}  {beside}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
@@ -356,8 +359,8 @@ class _Pair:
         ]
         if self.rotations:
             found += [
-                Evidence("cosine after a rotation", self.turned, 0.0, ROTATED),
-                Evidence("cosine after permuting columns", self.permuted, 0.0, ROTATED),
+                Evidence("cosine after a rotation", self.turned, None, ROTATED),
+                Evidence("cosine after permuting columns", self.permuted, None, ROTATED),
             ]
         return found
 
