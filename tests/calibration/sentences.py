@@ -161,7 +161,9 @@ PLAIN: dict[str, set[str]] = {
     "hfposemb/models/lookups/rules.py": {"_sentence"},
     "hfposemb/reports/html_tables.py": {"_row"},
     "hfposemb/reports/position_findings.py": {"sentence"},
+    "hfposemb/reports/vocabulary_card.py": {"_answer"},
     "hfposemb/tables/tabular.py": {"_repr_html_"},
+    "hfposemb/vocabularies/comparing.py": {"headline"},
 }
 """Functions whose sentences are about files, settings, errors or names."""
 
