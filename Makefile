@@ -15,7 +15,7 @@ RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hfposemb need
 LOCK := .github/run-requirements.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs publish-check browser dist clean
+.PHONY: run test test-unit test-browser test-full test-families lint lint-js check coverage bench bench-quick pictures js plotly docs lock publish-check browser dist clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))

@@ -7,12 +7,14 @@ the same name.
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -295,15 +297,21 @@ def _locked(root: str) -> Iterator[None]:
     """Hold an exclusive lock on a folder; the system releases it when the process ends, even if it is killed."""
     try:
         import fcntl
-    except ImportError:  # not on every platform
-        yield
-        return
-    handle = os.open(root, os.O_RDONLY)
+    except ImportError:  # Windows, where a folder cannot be opened: a file in it is locked, which readers skip
+        msvcrt: Any = importlib.import_module("msvcrt")
+        handle = os.open(Path(root, ".lock"), os.O_RDWR | os.O_CREAT)
+        take = partial(msvcrt.locking, handle, msvcrt.LK_NBLCK, 1)
+    else:
+        handle = os.open(root, os.O_RDONLY)
+        take = partial(fcntl.flock, handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            take()
+        except (BlockingIOError, PermissionError) as error:  # as POSIX and as Windows call it
+            raise HfposembError(
+                f"another survey is writing to {root}; wait for it, or choose another folder"
+            ) from error
         yield
-    except BlockingIOError as error:
-        raise HfposembError(f"another survey is writing to {root}; wait for it, or choose another folder") from error
     finally:
         os.close(handle)
 

@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -228,7 +229,21 @@ def test_a_folder_that_cannot_be_written_is_known_before_any_work(tmp_path: Path
         hpe.survey(["random:9x4"], out=out, **QUICK, progress=lambda *_: pytest.fail("work was begun"))
 
 
-def test_two_surveys_do_not_write_into_one_folder(tmp_path: Path) -> None:
+@pytest.mark.parametrize("system", ["POSIX", "Windows"])
+def test_two_surveys_do_not_write_into_one_folder(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows by a file in the folder; Linux stands in for msvcrt here, with the error that Windows raises."""
+    if system == "Windows" and os.name == "posix":
+        import fcntl
+
+        def locking(handle: int, mode: int, size: int) -> None:
+            assert (mode, size) == (2, 1), "without waiting, of a byte"
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise PermissionError(13, "Permission denied") from error
+
+        monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+        monkeypatch.setitem(sys.modules, "fcntl", None)
     asked = plan(["random:8x4"], draws=0)
     one = check_out(str(tmp_path / "out"), asked.settings)
     with (
