@@ -651,6 +651,8 @@ ELSEWHERE = {
     "app/components/files.py": "a temporary folder of this process",
     "hfposemb/checkpoints/pickles/child.py": "a pipe",
     "hfposemb/models/given_labels.py": "a temporary folder of this process",
+    "hfposemb/comparison/row_fingerprints.py": "an example of its own save, which complete_file writes",
+    "hfposemb/cli/inspecting.py": "the same",
 }
 """Modules that open files for writing, with what they write."""
 

@@ -21,6 +21,7 @@ from ..errors import InputError, SourceError
 from ..files import complete_file
 from ..tables.embeddings import Embeddings
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
+from ..tables.tabular import Facts
 from ..text import display
 
 ANCHORS = 256
@@ -47,7 +48,7 @@ Hashes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
-class Fingerprint:
+class Fingerprint(Facts):
     """What is kept of a token table to recognise it, and tables made from it.
 
     Attributes:

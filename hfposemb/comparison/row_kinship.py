@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, SourceError
-from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
+from ..tables.tabular import Facts
 from .matched_rows import FEWEST
 from .row_fingerprints import ENDING, PRECISIONS, SKETCH, Fingerprint, of_table, read_fingerprint, token_hashes
 from .table_side import directions
@@ -83,7 +83,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Kinship(Answering):
+class Kinship(Facts):
     """Whether a table ``b`` was made from a table ``a``.
 
     Attributes:
