@@ -112,7 +112,7 @@ def lesson_list() -> None:
         for number, lesson in enumerate(LESSONS, 1)
     )
     gr.HTML(
-        "<details><summary>Twelve short lessons: guess first, then measure <span class='progress'></span></summary>"
+        "<details><summary>Short lessons: guess first, then measure <span class='progress'></span></summary>"
         f"<ol>{lines}</ol></details>",
         js_on_load=PATH_JS,
         apply_default_css=False,
