@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hfposemb.checkpoints.access import STRANGER
 from hfposemb.comparison.metrics import measures_of
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, matrix_figures, position_figures, style
@@ -78,22 +79,25 @@ class Run:
     role: str
     pattern: str
     most: int
+    public: bool = False
 
     @property
     def wanted(self) -> list[Any]:
         """The arguments of the job, and for a folder the number of its checkpoints, which grows during training."""
         text, pattern = self.source.text, self.pattern
-        return [text, self.role, pattern, self.most, *([found] if (found := in_folder(text, pattern)) else [])]
+        count = in_folder(text, pattern, public=self.public)
+        return [text, self.role, pattern, self.most, *([count] if count else [])]
 
 
 ARGUMENTS = 4
 """Number of arguments of the job."""
 
 
-def in_folder(text: str, pattern: str) -> int:
-    """Return the number of checkpoints in a folder on this machine; 0 for other sources."""
+def in_folder(text: str, pattern: str, *, public: bool) -> int:
+    """Return the number of checkpoints in a folder on this machine; 0 for other sources, and for visitors."""
     try:
-        return len(revisions(text, pattern)) if isinstance(parse_source(text), LocalSource) else 0
+        named = isinstance(parse_source(text), LocalSource)
+        return len(revisions(text, pattern, token=STRANGER if public else None)) if named else 0
     except HfposembError:
         return 0
 
@@ -102,7 +106,7 @@ def run_key(wanted: Sequence[Any], *, public: bool) -> Hashable:
     """Return the key of a run in the library's results. Raises ``SourceError`` for forbidden sources."""
     text, role, pattern, most = wanted[:ARGUMENTS]
     source = allowed(text, public=public)
-    count = 0 if public else in_folder(text, pattern)
+    count = in_folder(text, pattern, public=public)
     return ("training", role, pattern, most, count, source_key(source, public=public))
 
 
@@ -163,10 +167,14 @@ def runs_of(opened: Sequence[Opened]) -> dict[str, Opened]:
 def _run_in(source: Opened) -> str | None:
     """Return the run of a source: of a local checkpoint the folder around it, ``None`` if it has no siblings there."""
     run = run_of(source.text)
-    if run is None or source.embeddings is None or not isinstance(parse_source(source.text), LocalSource):
+    if run is None or source.embeddings is None:
         return run
-    around = run.rstrip("/").rpartition("/")[0]
-    return next((folder for folder in (run, around) if in_folder(folder, "*") > 1), None)
+    named = parse_source(source.text)
+    if not isinstance(named, LocalSource):
+        return run
+    around = str(LocalSource(named.path.parent, in_home=named.in_home))
+    # It was opened, so that whoever asks may open what is beside it.
+    return next((folder for folder in (run, around) if in_folder(folder, "*", public=False) > 1), None)
 
 
 def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, public: bool) -> Run | None:
@@ -174,7 +182,7 @@ def chosen_run(opened: Sequence[Opened], of: str, role: str, pattern: str, *, pu
     runs = runs_of(opened)
     source = runs.get(of) or next(iter(runs.values()), None)
     most = PUBLIC_CHECKPOINTS if public else CHECKPOINTS
-    return None if source is None else Run(source, ROLES[role], pattern.strip() or PATTERN, most)
+    return None if source is None else Run(source, ROLES[role], pattern.strip() or PATTERN, most, public)
 
 
 def moment_panels(moment: Moment) -> Panels:

@@ -122,7 +122,7 @@ class Handlers:
         if moment is not None:
             slider = of_steps(moment.found.steps, moment.place)
             return [moment_panels(moment), course_panels(moment, figure), slider, [], hidden]
-        if done and not done.get("ok", True) and (done.get("wanted") or [[]])[0][: len(run.wanted)] == run.wanted:
+        if done and not done.get("ok", True) and _tried(done, run):
             return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
         return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
 
@@ -154,10 +154,10 @@ class Handlers:
         ):
             yield step
 
-    def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str) -> Any:
-        """Request a run again whose folder has got more checkpoints, while the tab is open."""
+    def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str, done: dict[str, Any]) -> Any:
+        """Request a run again once its folder has more checkpoints than were tried, while the tab is open."""
         run = self.asked(self.session.shown(due), of, role, pattern) if active == self.session.key else None
-        if run is None or self.known(run, LAST) is not None:
+        if run is None or _tried(done, run) or self.known(run, LAST) is not None:
             return gr.skip()
         return [run.wanted]
 
@@ -267,7 +267,7 @@ def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> li
 def growing(opened: Sequence[Opened], of: str) -> Any:
     """Update the clock: it runs while the run is a folder on this machine."""
     runs = runs_of(opened)
-    return gr.Timer(active=in_folder(of if of in runs else next(iter(runs), ""), "*") > 0)
+    return gr.Timer(active=in_folder(of if of in runs else next(iter(runs), ""), "*", public=False) > 0)
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
@@ -287,7 +287,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
     if layout.clock is not None:
         session.redraw(growing, [layout.clock], inputs=[of], on=[of.change])
-        layout.clock.tick(handlers.grown, [session.due, *what, session.active], work.wanted, **QUIET)
+        layout.clock.tick(handlers.grown, [session.due, *what, session.active, work.done], work.wanted, **QUIET)
     layout.retry.click(handlers.again, [session.due, *what], work.wanted, **QUIET)
 
 
@@ -298,6 +298,13 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("revisions", layout.pattern)
     session.keep("step", layout.at, read=number_up_to(1e15))
     session.keep("by", layout.by, read=text_up_to(60))
+
+
+def _tried(done: dict[str, Any], run: Run) -> bool:
+    """Return whether the job that ended last was for a run as it is now, with whatever result."""
+    wanted = run.wanted
+    tried: list[Any] = (done.get("wanted") or [[]])[0]
+    return tried[: len(wanted)] == wanted
 
 
 def _message(run: Run, said: str) -> Panel:

@@ -38,27 +38,48 @@ MOST_MEMBERS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class NumpyCheckpoint:
-    """Arrays of a ``.npy`` or ``.npz`` file. All errors are ``SourceError``, except for rows that do not exist.
+class SavedTables:
+    """A file of tables that were saved by themselves: without a configuration, and with labels in its metadata only.
 
     Attributes:
         file: The file.
+    """
+
+    file: FileRanges
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.file.name
+
+    def config(self) -> dict[str, Any] | None:
+        """Return ``None``: tables state no configuration."""
+        return None
+
+    def labels(self, rows: int) -> Labels | None:
+        """Return ``None``: labels are in ``metadata``."""
+        return None
+
+    def file_bytes(self, name: str) -> int:
+        """Return the size of the file."""
+        return self.file.size
+
+
+@dataclass(frozen=True, eq=False)
+class NumpyCheckpoint(SavedTables):
+    """Arrays of a ``.npy`` or ``.npz`` file. All errors are ``SourceError``, except for rows that do not exist.
+
+    Attributes:
         arrays: Where each array lies; its dtype is NumPy's if it is none of ``DTYPES``.
         limits: Limits of what is read.
     """
 
-    file: FileRanges
     arrays: Mapping[str, TensorInfo]
     limits: Limits = DEFAULT_LIMITS
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the file; the other process reads its headers again."""
         return open_numpy, (self.file, self.limits)
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.file.name
 
     @lazy_attribute
     def _tables(self) -> tuple[str, ...]:
@@ -87,18 +108,6 @@ class NumpyCheckpoint:
         if (np.frombuffer(raw, "<u4") > sys.maxunicode).any():
             return {}
         return {"labels": json.dumps(np.frombuffer(raw, found.dtype).tolist())}
-
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: arrays state no configuration."""
-        return None
-
-    def labels(self, rows: int) -> Labels | None:
-        """Return ``None``: labels of exported tables are in ``metadata``."""
-        return None
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file."""
-        return self.file.size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of an array, read-only, F16 as float32.

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from ..errors import CheckpointError
 from ..lazy_attributes import lazy_attribute
 from ..tables.saved.writing import NO_LABEL, cell_text, load_arrow
-from ..tables.table import TOKEN_CLASSES, Labels, Vectors
+from ..tables.table import TOKEN_CLASSES, Vectors
 from ..text import one_line
 from . import parquet_child
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
-from .numpy_files import VECTORS
+from .numpy_files import VECTORS, SavedTables
 from .parquet_child import CHUNK, LABEL_COLUMNS, as_labels, check_size
 from .safetensors.checkpoint import TensorInfo, check_read
 from .strict_json import fault, shortened
@@ -34,17 +34,15 @@ _NINE_DIGITS = len("-1.23456789e-05") + 1
 
 
 @dataclass(frozen=True, eq=False)
-class WholeTable:
+class WholeTable(SavedTables):
     """The table of a file that is read whole. All errors are ``SourceError``, except for rows that do not exist.
 
     Attributes:
-        file: The file.
         vectors: Its rows [n, d], read-only.
         facts: What it states about them; see ``tables.saved.facts``.
         limits: Limits of what is read.
     """
 
-    file: FileRanges
     vectors: Vectors
     facts: Mapping[str, str]
     limits: Limits = DEFAULT_LIMITS
@@ -52,11 +50,6 @@ class WholeTable:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the file; the other process reads it again."""
         return open_whole, (self.file, self.limits)
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.file.name
 
     def names(self) -> tuple[str, ...]:
         """Return the name of the table."""
@@ -76,18 +69,6 @@ class WholeTable:
     def metadata(self) -> Mapping[str, str]:
         """Return what the file states about the table."""
         return self.facts
-
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: a table states no configuration."""
-        return None
-
-    def labels(self, rows: int) -> Labels | None:
-        """Return ``None``: labels are in ``metadata``."""
-        return None
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file."""
-        return self.file.size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return a copy of rows ``[start, stop)``. Raises ``InputError`` if they do not exist."""

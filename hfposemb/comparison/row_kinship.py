@@ -25,7 +25,7 @@ from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Facts
 from .matched_rows import FEWEST
-from .row_fingerprints import ENDING, PRECISIONS, SKETCH, Fingerprint, of_table, read_fingerprint, token_hashes
+from .row_fingerprints import ENDING, PRECISIONS, SKETCH, Fingerprint, Hashes, of_table, read_fingerprint, token_hashes
 from .table_side import directions
 
 Verdict: TypeAlias = Literal[
@@ -152,7 +152,7 @@ def kinship(a: Model, b: Model) -> Kinship:
     >>> hpe.kinship(a, b).verdict
     'derived'
     """
-    return compared(*_prints([_opened(a), _opened(b)]))
+    return all_pairs((a, b))[0]
 
 
 def _opened(model: Model) -> Embeddings | Fingerprint:
@@ -166,13 +166,11 @@ def _opened(model: Model) -> Embeddings | Fingerprint:
     return extract(model)
 
 
-def _prints(pair: Sequence[Embeddings | Fingerprint]) -> list[Fingerprint]:
-    """Return the fingerprints of two models, of open ones from tokens that both have."""
-    hashes = [None if isinstance(one, Fingerprint) else token_hashes(one.token) for one in pair]
-    known = [one.anchors if isinstance(one, Fingerprint) else own for one, own in zip(pair, hashes, strict=True)]
+def _prints(pair: Sequence[tuple[Embeddings | Fingerprint, Hashes]]) -> list[Fingerprint]:
+    """Return the fingerprints of two models, of open ones from tokens that both have by their hashes."""
     return [
-        one if isinstance(one, Fingerprint) else of_table(one, among=known[1 - place], hashes=hashes[place])
-        for place, one in enumerate(pair)
+        one if isinstance(one, Fingerprint) else of_table(one, among=pair[1 - place][1], hashes=own)
+        for place, (one, own) in enumerate(pair)
     ]
 
 
@@ -190,7 +188,8 @@ def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
     if len(models) < 2:
         raise InputError(f"kinship is a matter of two models or more; got {len(models)}")
     opened = [_opened(one) for one in models]
-    return tuple(kinship(left, right) for left, right in combinations(opened, 2))
+    hashed = [(one, one.anchors if isinstance(one, Fingerprint) else token_hashes(one.token)) for one in opened]
+    return tuple(compared(*_prints(pair)) for pair in combinations(hashed, 2))
 
 
 def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
@@ -407,7 +406,8 @@ class _Pair:
         if self.needed > POWER:
             why = f"chance alone gives these {self.count} rows a cosine of {number(self.needed)}"
             return "cannot tell", f"{why}; there are too few of them, or of their directions"
-        said = f"cosine {number(self.cosine)} in the same axes, no more than chance (p {number(self.p)})"
+        said = f"cosine {number(self.cosine)} in the same axes, below the {number(self.needed)} that decides"
+        said += f" (p {number(self.p)})"
         if same_words:
             return "same tokenizer", said
         if max(self.shares) < OVERLAP:

@@ -16,7 +16,7 @@ from ..checkpoints.tokenizers.vocabulary import Style, Vocabulary, style_by_shar
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary, vocabulary_file
 from ..checks.checked_source import SMALL_FILES, CheckedSource, open_source
 from ..checks.tokenizer_files import MARKED, Tokens, read_tokens
-from ..errors import HfposembError, InputError, SourceError
+from ..errors import HfposembError, InputError, OfflineError, RefusedError, SourceError
 from ..models.architectures.config_values import part_config, whole_number
 from ..models.given_labels import SavedTokenizer
 from ..models.opened_model import Absent, Tensors
@@ -104,6 +104,8 @@ def open_tokenizer(
         if file is not None:
             return _opened(_without_tensors(named, access, home), home, file)
         return _opened(open_source(named, revision=None, token=token, limits=limits, full=True))
+    except (OfflineError, RefusedError):  # the tokenizer's files would be asked for in vain, too
+        raise
     except HfposembError:
         bare = _without_tensors(named, access, home)
         if bare is None:

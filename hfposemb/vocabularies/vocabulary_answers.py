@@ -110,7 +110,8 @@ def _draft(
         return VocabularyAnswer("no", f"{_agree(ids)}; fewer than half of the ordinary ids can be accepted")
     said = f"{_agree(ids)}, and no id names another"
     if ids.only_a or ids.only_b:
-        said += f"; mask the {len(ids.only_a) + len(ids.only_b):,} ids that one of them lacks"
+        lacking = len(ids.only_a) + len(ids.only_b)
+        said += f"; mask the {f'{lacking:,} ids' if lacking > 1 else 'id'} that one of them lacks"
     elif a.rows != b.rows and a.rows is not None and b.rows is not None:
         said += f"; mask the ids from {max(a.size, b.size):,} on, since engines compare the numbers of rows"
     if any(one.name == "special-role" for one in found):

@@ -17,6 +17,8 @@ from hfposemb.analysis.positions.sinusoid_forms import (
 from hfposemb.analysis.row_values import Floats
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.numbers import number, percent
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import BuiltinSource
 
 from ...components.plot import Drawing, Panel
 from ...recipes import position_snippets
@@ -88,8 +90,10 @@ def buildup_title(found: FrequencyBuildup) -> str:
 
 
 def _is_sinusoid(source: Opened) -> bool:
+    """Return whether a source is the closed form with sines and cosines side by side, as the panel builds it."""
     try:
-        return source.position.kind == "sinusoidal" and source.text.startswith("sinusoidal:")
+        named = parse_source(source.text)
+        return isinstance(named, BuiltinSource) and named.name == "sinusoidal" and source.position.kind == "sinusoidal"
     except hpe.HfposembError:
         return False
 

@@ -23,6 +23,7 @@ from hfposemb.app.findings.training_run import (
     Run,
     beyond_chance,
     chosen_run,
+    in_folder,
     run_key,
     run_of,
     runs_of,
@@ -243,16 +244,31 @@ def test_a_folder_is_followed_while_training_goes_on(
     assert list(runs_of(session.open(session.first))) == [str(tmp_path)], "the run around a checkpoint"
     assert training.growing(session.open(session.first), str(tmp_path)).active
     grown = training.Handlers(session).grown
-    (first,) = grown(*asked, "training")
+    (first,) = grown(*asked, "training", {})
     session.library.results.put(run_key(first, public=False), Training(gpt2, 2))
     idle = gr.skip()
-    assert grown(*asked, "training") == idle
+    assert grown(*asked, "training", {}) == idle
     shutil.copytree(folder("bert"), tmp_path / "step-30")
-    assert grown(*asked, "compare") == idle
-    (second,) = grown(*asked, "training")
+    assert grown(*asked, "compare", {}) == idle
+    (second,) = grown(*asked, "training", {"wanted": [first], "ok": True})
     assert second != first, "a state that stays starts no job"
     assert second[:4] == first[:4]
+    failed = {"wanted": [[*second, "an id"]], "ok": False}
+    assert grown(*asked, "training", failed) == idle, "what cannot be read is not tried for ever"
+    shutil.copytree(folder("bert"), tmp_path / "step-40")
+    assert grown(*asked, "training", failed) != idle
     assert not training.growing(session.open(("sample:gpt2",)), "sample:gpt2").active
+
+
+def test_a_checkpoint_with_options_belongs_to_the_run_around_it(tmp_path: Path) -> None:
+    """The run is that of the parsed path: what follows a question mark may have slashes of its own."""
+    for step in (10, 20):
+        shutil.copytree(folder("bert"), tmp_path / f"step-{step}")
+    (opened,) = session_of().open((f"{tmp_path}/step-10",))
+    for text in (f"{tmp_path}/step-10/", f"{tmp_path}/step-10?base=sample:bert", f"{tmp_path}/step-10?base=./a/b"):
+        assert list(runs_of([replace(opened, text=text)])) == [str(tmp_path)]
+    assert in_folder(str(tmp_path), "*", public=False) == 2
+    assert in_folder(str(tmp_path), "*", public=True) == 0, "a stranger learns of no folder"
 
 
 def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
