@@ -93,10 +93,10 @@ def _merge(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds, verdict: Ver
         said = f"{percent(ids.kept)} of the smaller vocabulary's ordinary tokens are in the other"
         if ids.conflicts:
             row = ids.conflicts[0]
-            said += f", but {row:,} is {token(a, row)} in A and {token(b, row)} in B"
+            said += f", but id {row:,} is {token(a, row)} in A and {token(b, row)} in B"
         return VocabularyAnswer("with a map", f"{said}{cuts}")
     said = f"only {percent(ids.kept)} of the smaller vocabulary's ordinary tokens are in the other; below "
-    return VocabularyAnswer("no", f"{said}{percent(ENOUGH)} most rows would have no partner")
+    return VocabularyAnswer("no", f"{said}{percent(ENOUGH)} too many rows would have no partner")
 
 
 def _draft(
@@ -104,7 +104,7 @@ def _draft(
 ) -> VocabularyAnswer:
     if ids.conflicts:
         row = ids.conflicts[0]
-        said = f"{_agree(ids)}, but {row:,} is {token(a, row)} in A and {token(b, row)} in B"
+        said = f"{_agree(ids)}, but id {row:,} is {token(a, row)} in A and {token(b, row)} in B"
         return VocabularyAnswer("no", f"{said}; a draft would have to be decoded and cut again")
     if ids.ordinary < _HALF:
         return VocabularyAnswer("no", f"{_agree(ids)}; fewer than half of the ordinary ids can be accepted")
