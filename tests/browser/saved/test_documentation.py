@@ -60,8 +60,7 @@ def search(page: Page, asked: str) -> str:
     page.get_by_role("combobox", name="Search").fill(asked)
     first = page.locator(f'[role="option"][href*="h={asked.replace(" ", "+")}"]').first
     first.wait_for()
-    address = first.get_attribute("href") or ""
-    return address
+    return first.get_attribute("href") or ""
 
 
 def test_every_public_name_has_its_entry(built: Path) -> None:
