@@ -197,7 +197,8 @@ def buildup(length: int, width: int, pairs: Sequence[int], position: int) -> Rec
         f"rows = hpe.sinusoidal({length}, {width}).position.table.vectors",
         f"tables = {{m: hpe.from_arrays(position=rows[:, : 2 * m]).position for m in ({comma_separated(pairs)})}}",
         "shown = {m: hpe.project(table, dims=2).coordinates for m, table in tables.items()}",
-        f'shown["clock"] = hpe.shift_rotation({position}, {width}).angles  # of every pair, in radians',
+        "# Hands of the clock: sine and cosine of these pairs at one position",
+        f'shown["clock"] = rows[{position}].reshape(-1, 2)[[{comma_separated([m - 1 for m in pairs])}]]',
     ]
     return recipe_of(body, [])
 
