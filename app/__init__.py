@@ -203,9 +203,7 @@ def _drawn(
         items = {}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as items[name]:
-                if name in late:
-                    late_tabs.draw_later(module.tab, sessions[name])
-                else:
+                if name not in late:
                     module.tab(sessions[name])
     foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
     opening.bind(sessions, bar.reading)
@@ -213,8 +211,11 @@ def _drawn(
     if card:
         card.bind(session, sessions)
     if address:
-        addresses.bind(session, bar, list(modules), list(late.values()))
+        written = addresses.bind(session, bar, list(modules), list(late.values()))
         preferences.bind(session, bar)
+        for name in late:
+            with items[name]:
+                late_tabs.draw_later(modules[name].tab, sessions[name], written)
     session.bind_folds()
     session.bind_tabs(items)
     bind_stops(session.running, public=public)

@@ -29,7 +29,7 @@ from ..limits import LONGEST_SOURCE, MOST_SOURCES
 
 LONGEST_ADDRESS = 8_192
 MODELS, TAB = "models", "tab"
-HOPS = 3
+HOPS = 2
 """Events between what a visitor does and the last control that it sets, such as a click on a word and its field."""
 
 Component = Any  # Gradio's component classes have no typed common base
@@ -161,7 +161,16 @@ def _exists(text: str) -> bool:
     return False
 
 
-def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) -> None:
+@dataclass(frozen=True)
+class Address:
+    """What writes the URL: the component ``line``, and the function that returns its value from those of ``told``."""
+
+    line: gr.HTML
+    told: Sequence[Component]
+    say: Callable[..., str]
+
+
+def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) -> Address:
     """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``.
 
     The controls of the sessions ``late`` are those of tabs that are drawn later: they take their values from ``view``.
@@ -197,7 +206,8 @@ def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) 
 
     components = [one.component for one in controls]
     told = [session.restored, session.sources, session.active, session.view, *components]
-    gr.on([one.change for one in told], say, told, line, trigger_mode="always_last", **QUIET)
+    changes = [one.change for one in told if one is not session.view]  # who changes that writes the URL as well
+    gr.on(changes, say, told, line, trigger_mode="always_last", **QUIET)
     # Events are answered in order: what was done before the link was asked for, and what that sets, is answered first.
     settled = line.submit(lambda: None, **QUIET)
     for _ in range(HOPS):
@@ -206,6 +216,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) 
     kept = [session.sources, session.beyond, session.tabs, session.active, session.view]
     shown = [*kept, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
+    return Address(line, told, say)
 
 
 def differing(controls: Sequence[Control], values: Sequence[Any]) -> dict[str, str]:

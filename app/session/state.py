@@ -150,7 +150,7 @@ class Session:
 
         A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
         """
-        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=after)
+        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=[*self.loads, *after])
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
