@@ -11,6 +11,8 @@ QUIET: dict[str, Any] = {
     "show_progress_on": [],
     "api_visibility": "private",
     "concurrency_limit": None,
+    # Gradio keeps a queue of each listener for ever, also of those of a tab that one visitor has opened.
+    "concurrency_id": "quiet",
 }
 """For listeners that need no progress display, public endpoint or concurrency limit."""
 

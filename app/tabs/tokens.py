@@ -411,7 +411,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
 def bind_search(session: Session, layout: Layout) -> None:
     """Bind the search field, and the words that other tabs request."""
     word, search, regex, sought = layout.word, layout.search, layout.regex, layout.sought
-    session.asked.change(take, session.asked, [word, search, sought], **QUIET)
+    gr.on([session.asked.change, *session.loads], take, session.asked, [word, search, sought], **QUIET)
     search.input(look, [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
     gr.on(sent, choose, [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
@@ -440,8 +440,12 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     word.change(write_search, [word, sought], search, **QUIET)
     # Only values from the URL are written back: a typing visitor is already further on.
     shown_search = [search, layout.regex]
-    session.restored.change(
-        lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
+    gr.on(
+        [session.restored.change, *session.loads],
+        lambda state, sought: [write_search(state, sought), bool(sought[1])],
+        [word, sought],
+        shown_search,
+        **QUIET,
     )
     gr.on(
         [row.select for row in (layout.plan, layout.words, layout.found)],
