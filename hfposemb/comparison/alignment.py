@@ -27,11 +27,12 @@ from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import LEVEL, Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
-from .similarity_ranks import MOST_SORTED, RankedPair
 from .table_side import (
     LEADING,
+    MOST_SORTED,
     NEIGHBOURS,
     Measured,
+    RankedPair,
     TableSide,
     cross_product,
     hsic,

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
-from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, card, grid
 from .alignment import Alignment
 from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves

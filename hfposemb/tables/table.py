@@ -16,8 +16,8 @@ from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
 from ..several import several
-from .html_repr import card
 from .scattered_rows import read_scattered
+from .tabular import card
 
 if TYPE_CHECKING:
     from pathlib import Path

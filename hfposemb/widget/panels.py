@@ -32,8 +32,7 @@ from ..tables.table import EmbeddingTable
 from .shown_sources import ShownSource
 
 if TYPE_CHECKING:
-    from .linked_rows import Rows
-    from .selection import Selectable, Selection
+    from .selection import Rows, Selectable, Selection
 
 WORDS = ("king", "queen", "man", "woman", "paris", "london", "one", "two", "red", "blue", "good", "bad")
 """Words whose cosines are drawn until tokens are selected."""

@@ -106,7 +106,7 @@ def test_a_process_reads_several_items_and_computes_one() -> None:
         import os
         import time
 
-        from hfposemb.surveys.process_crews import computing_turn
+        from hfposemb.surveys.worker_pool import computing_turn
 
         time.sleep(0.2)
         with computing_turn.get():

@@ -15,11 +15,9 @@ from ...errors import InputError
 from ...progress import shown
 from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
-from ...tables.html_repr import card
 from ...tables.table import EmbeddingTable, all_rows
-from ...tables.tabular import Columns, Tabular
-from ..eigenvectors import leading_eigenvectors
-from ..geometry import scatter
+from ...tables.tabular import Columns, Tabular, card
+from ..geometry import leading_eigenvectors, scatter
 from ..row_values import Progress, usable
 from ..rows import finite_blocks
 from ..similarity.nearest_rows import all_neighbours

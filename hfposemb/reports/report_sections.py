@@ -1,9 +1,10 @@
-"""The report's section of positions: a picture of every source, and the lines of all sources together."""
+"""The report's sections: positions, every two sources side by side, and words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,23 @@ from numpy.typing import NDArray
 
 from ..analysis.geometry import spectrum
 from ..analysis.projection.projecting import project
+from ..comparison.aligned_maps import AlignedMaps, align_maps
 from ..comparison.table_side import rows_of
 from ..errors import HfposembError
-from ..figures import line_figures, position_figures, style
+from ..figures import line_figures, position_figures, style, token_figures
 from ..figures.named_figures import is_mechanism, mean_cosine_by_distance, positive_norms
 from ..figures.palette import POSITION, SIMILARITY
+from ..figures.position_figures import beside
 from ..figures.style import listed
+from ..numbers import percent
 from ..tables.embeddings import stack
 from ..tables.encodings import PositionEncoding
 from ..tables.table import EmbeddingTable
 from . import html_tables
 from .panel_packing import Panel, scale_bar
 from .position_findings import axes_caption
-from .report_page import Page
-from .source_drawings import NO_CLOUD, cosine_matrix, map_foot, mechanism, no_rows
+from .report_page import SEED, Page
+from .source_drawings import NO_CLOUD, class_legend, cosine_matrix, map_foot, mechanism, no_rows, sampled
 
 POSITIONS = 2_000
 """Maximum number of positions drawn of a table."""
@@ -143,3 +147,113 @@ def _said(page: Page, metric: str, unit: str = "") -> str:
         if found.value is not None:
             parts.append(f"{html_tables.figure(found.value, found.unit)}{unit} in {name}")
     return listed(parts) if parts else "unknown"
+
+
+PAIRED = 1_000
+"""Maximum number of points of each of two maps side by side."""
+
+
+def pair_measures(page: Page) -> str:
+    """Return the tables of pairs, and how to read them."""
+    how = (
+        "Each dot is a measure from 0 (nothing in common) to 1 (equal up to rotation, translation and scale). The bar "
+        f"is the middle 90 % of the values by chance: {html_tables.KEY}. Positions are compared with curves as smooth "
+        "in the same places, tokens with the same rows in random order."
+    )
+    if said := html_tables.correction(page.comparison):
+        how += f" {said}."
+    return f'<p class="about">{how}</p>{html_tables.pairs_tables(page.comparison, page.named)}'
+
+
+def add_maps(page: Page) -> None:
+    """Draw side by side what every two sources share, in a common frame."""
+    body = ""
+    for left, right in combinations(range(len(page.sources)), 2):
+        for role in ("position", "token"):
+            try:
+                found = align_maps(page.sources[left], page.sources[right], role)
+            except HfposembError:
+                continue  # the section of pairs gives the reason
+            body += _maps_row(page, found, left, right)
+    about = (
+        "The second map is aligned to the first and scaled to the same spread. Hover over a point to mark it in both."
+    )
+    page.add("Aligned maps", about, body)
+
+
+def _maps_row(page: Page, found: AlignedMaps, left: int, right: int) -> str:
+    """Draw two maps in one row."""
+    link = f"{found.role} {left} {right}"
+    drawn = beside(found, page.comparison.moves, link=link, most=PAIRED)
+    panels = [
+        page.panel(
+            f"{link} {place}",
+            "",
+            (figure, ""),
+            foot=f"{found.method.upper()} · {drawn.drawn}",
+            **page.owner(place, rows_of(found.role, (part, ""))),
+        )
+        for place, figure, part in ((left, drawn.left, found.parts[0]), (right, drawn.right, found.parts[1]))
+    ]
+    what = rows_of(found.role, found.parts).capitalize()
+    heading = f"{what}. {found.sentence(page.names[left], page.names[right])}"
+    return page.row(panels, columns=2, heading=heading, subheading="; ".join(found.notes))
+
+
+def add_moved_words(page: Page) -> None:
+    """List the words that moved most between every two vocabularies."""
+    body = ""
+    for moves in page.comparison.moves:
+        pair = " and ".join(html_tables.text(page.named.get(name, name)) for name in (moves.left, moves.right))
+        null = moves.null
+        notes = "".join(f" {html_tables.text(note, width=300)}." for note in moves.notes)
+        body += (
+            f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
+            f"{html_tables.figure(moves.mean)}, with rows in random order {html_tables.figure(null.low)} to "
+            f"{html_tables.figure(null.high)}.{notes}</p>{html_tables.moves_table(moves, page.named)}"
+        )
+    about = (
+        "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "
+        "if equal, 1 if they have nothing in common, up to 1.41 if they are opposite. Kept: share of common neighbours."
+    )
+    page.add("Words that moved", about, body)
+
+
+TOKENS = 20_000
+"""Maximum number of tokens drawn of a vocabulary; larger ones are sampled with a seed."""
+
+
+MAPS = 4
+"""Maximum number of vocabularies drawn, since a browser has about 16 WebGL contexts."""
+
+
+def add_words(page: Page) -> None:
+    """Draw every vocabulary, and the neighbours of the chosen words."""
+    panels = []
+    having = [(place, source) for place, source in enumerate(page.sources) if "token" in source.tables]
+    for place, source in having[:MAPS]:
+        try:
+            panels.append(_vocabulary(page, place, source.token))
+        except HfposembError as error:
+            panels.append(page.absent(place, str(error)))
+    left_out = f" Only the first {MAPS} vocabularies are drawn." if len(having) > MAPS else ""
+    about = f"Each dot is a token; close dots tend to have similar vectors.{left_out}"
+    near = html_tables.neighbours_table(page.comparison, page.names)
+    words = f"<h3>Exact nearest neighbours by cosine, among all tokens</h3>{near}" if near else ""
+    page.add("Words", about if panels else "", page.row(panels, columns=min(len(panels), 2)) + words)
+
+
+def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
+    """Draw a vocabulary by PCA, sampled if it is too large for a page."""
+    found = project(table, method="pca", dims=2)
+    ratio = found.explained_variance_ratio
+    assert ratio is not None
+    found, about = sampled(found, TOKENS, SEED)
+    return page.panel(
+        f"tokens-{place}",
+        f"Two components explain {percent(float(ratio.sum()))} of the variance",
+        (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
+        legend=class_legend(table.labels, found),
+        foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),
+        **page.owner(place, about),
+    )
