@@ -14,12 +14,11 @@ from ..analysis.row_values import usable
 from ..analysis.similarity.nearest_rows import all_neighbours
 from ..errors import HfposembError, MissingExtraError
 from ..files import complete_file
-from ..tables.saved.facts import stated_facts
 from ..tables.saved.writing import ENDINGS as ENDINGS
 from ..tables.saved.writing import PROJECTOR as PROJECTOR
 from ..tables.saved.writing import WRITERS as WRITERS
 from ..tables.saved.writing import check_ending as check_ending
-from ..tables.saved.writing import classes_of, in_utf8, load_arrow, write_columns
+from ..tables.saved.writing import classes_of, in_utf8, load_arrow, stated_facts, write_columns
 from ..tables.saved.writing import safe_cell as safe_cell
 from ..tables.saved.writing import write_table as write_table
 from ..tables.table import EmbeddingTable, all_rows, table_of

@@ -15,7 +15,7 @@ from ..logs import LOG
 from ..models.extraction import extract
 from ..numbers import percent
 from ..several import several
-from ..tables.saved.facts import stated_facts
+from ..tables.saved.writing import stated_facts
 
 if TYPE_CHECKING:
     import torch
