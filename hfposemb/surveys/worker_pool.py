@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from multiprocessing import resource_tracker
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ..errors import HfposembError, InputError, MissingExtraError
 
@@ -39,48 +39,27 @@ READ_AHEAD = 2
 _SECONDS = 5  # timeout for the scheduler to answer, and for a worker to appear
 
 
-class Permits(Protocol):
-    """Limit on concurrent requests that is sent to the workers; opens the gate of the process it arrives in."""
-
-    def open(self) -> Gate:
-        """Return the gate of this process."""
-        ...
-
-
 @dataclass(frozen=True)
-class Share:
-    """Fixed share of the permits, for one process."""
+class Permits:
+    """Limit on concurrent requests that is sent to the workers: of one process, or ``shared`` by those of a cluster."""
 
     permits: int
+    shared: bool = False
 
     def open(self) -> Gate:
-        """Return the semaphore of this process, which its threads share."""
-        return _process_semaphore(self.permits)
+        """Return the gate of the process it arrives in, which its threads share."""
+        return _gate(self)
 
 
 @cache
-def _process_semaphore(permits: int) -> Gate:
-    return threading.BoundedSemaphore(permits)
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Permits shared by all workers of a cluster, through the cluster's own semaphore."""
-
-    permits: int
-
-    def open(self) -> Gate:
-        """Return this process's client of the semaphore."""
-        return _semaphore(self.permits)
-
-
-@cache
-def _semaphore(permits: int) -> Gate:
+def _gate(given: Permits) -> Gate:
+    if not given.shared:
+        return threading.BoundedSemaphore(given.permits)
     from distributed import Semaphore
 
     # Named by the number of permits, so that concurrent surveys share them.
-    name = f"hfposemb, {permits} requests to the Hub"
-    found: Gate = Semaphore(permits, name)  # type: ignore[no-untyped-call]
+    name = f"hfposemb, {given.permits} requests to the Hub"
+    found: Gate = Semaphore(given.permits, name)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -181,7 +160,7 @@ def _here(
 ) -> Generator[Result | Lost, None, None]:
     """Run in processes of this machine, or in this process if there is only one worker."""
     workers = max(1, min(most, len(items)))
-    share = Share(requests // workers)
+    share = Permits(requests // workers)
     if workers == 1:
         for item in items:
             yield function(item, share)
@@ -218,7 +197,7 @@ def _there(
         raise HfposembError(
             f"the Dask scheduler at {client.scheduler.address} has no workers; start one with 'dask worker'"
         ) from error
-    permits = Shared(requests)
+    permits = Permits(requests, shared=True)
     asked = {client.submit(function, item, permits, pure=False): item for item in items}
     try:
         for done in as_completed(asked, loop=client.loop):  # type: ignore[no-untyped-call]

@@ -127,7 +127,7 @@ def test_processes_share_the_permits_equally() -> None:
         return str(given)
 
     with Engine(workers=2, requests=5).running() as pool:
-        assert set(pool.each(permits, ["a", "b", "c"])) == {"Share(permits=2)"}
+        assert set(pool.each(permits, ["a", "b", "c"])) == {"Permits(permits=2, shared=False)"}
     with Engine(workers=4, requests=2).running() as pool:
         assert pool.workers == 2, "each has a permit at least"
 

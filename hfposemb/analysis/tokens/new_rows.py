@@ -23,7 +23,6 @@ from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
 from ..geometry import Scatter, scatter
-from ..row_values import read_rows
 from ..rows import finite_blocks, norms, some_rows, without
 
 DRAWS = 199
@@ -127,7 +126,7 @@ def like_old(old: EmbeddingTable, within: Components, rows: Rows, rng: np.random
     offsets = np.searchsorted(np.union1d(within.others, rows), rows)
     places = (rng.integers(len(within.others), size=(DRAWS, 1)) + offsets - offsets[0]) % len(within.others)
     needed, where = np.unique(within.others[places], return_inverse=True)
-    scores = within.scores(read_rows(old, needed))
+    scores = within.scores(old.take(needed))
     return Cloud(np.array([within.figures(scores[one]) for one in where.reshape(places.shape)]))
 
 
@@ -323,7 +322,7 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *,
     tested = new[:MOST]
     old = without(table, new)
     found = scatter(old, single=True)
-    vectors = np.asarray(read_rows(table, tested), np.float64)
+    vectors = np.asarray(table.take(tested), np.float64)
     tests, rest = _row_by_row(table, old, found, tested, vectors)
     drawn, more = _distributions(old, found, tested[rest], vectors[rest], np.random.default_rng(seed))
     made = _made(tests, drawn, len(tested))
@@ -385,7 +384,7 @@ def _copied(table: EmbeddingTable, rows: Rows, vectors: Floats) -> NDArray[np.bo
     length = norms(table)
     likely = np.flatnonzero(np.isin(length, length[rows]))
     seen: dict[bytes, int] = {}
-    for vector in read_rows(table, likely):
+    for vector in table.take(likely):
         key = _digest(np.asarray(vector, np.float64))
         seen[key] = seen.get(key, 0) + 1
     return np.array([seen.get(_digest(vector), 0) > 1 for vector in vectors], bool)
