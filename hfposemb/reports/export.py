@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import Projection
 from ..analysis.row_values import usable
 from ..analysis.similarity.nearest_rows import all_neighbours
-from ..errors import HfposembError, MissingExtraError
+from ..errors import HfposembError, require
 from ..files import complete_file
 from ..tables.saved.writing import ENDINGS as ENDINGS
 from ..tables.saved.writing import PROJECTOR as PROJECTOR
@@ -121,10 +121,7 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
 
 
 def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
-    try:
-        import kaleido  # noqa: F401 - gives our own error message instead of plotly's
-    except ImportError as error:
-        raise MissingExtraError("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}") from error
+    require("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}")
     try:
         made: bytes = figure.to_image(format=kind, width=width, height=height, scale=2 if kind == "png" else 1)
     except (RuntimeError, OSError, ValueError) as error:

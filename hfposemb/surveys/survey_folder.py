@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import HfposembError, InputError, MissingExtraError, one_line
+from ..errors import HfposembError, InputError, one_line, require
 from ..files import complete_file
+from ..tables.saved.writing import load_arrow
 
 if TYPE_CHECKING:
     import pandas
@@ -343,13 +344,8 @@ def _faults(where: str) -> Iterator[None]:
 
 
 def _arrow() -> Any:
-    try:
-        import pandas  # noqa: F401 - needed for the result; fail before any work is done
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), extra="export", purpose="a survey") from error
-    return pyarrow
+    require("pandas", extra="export", purpose="a survey")  # needed for the result; fail before any work is done
+    return load_arrow("a survey")
 
 
 def _schema() -> Any:

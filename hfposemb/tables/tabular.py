@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..errors import MissingExtraError
+from ..errors import require
 from ..guesses import Answering
 
 if TYPE_CHECKING:
@@ -100,10 +100,9 @@ class Tabular(Answering):
 
 def frame(columns: Columns) -> pandas.DataFrame:
     """Return columns as a data frame. Raises ``MissingExtraError`` without pandas."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
+    require("pandas", extra="export", purpose="to_frame()")
+    import pandas
+
     return pandas.DataFrame(columns)
 
 

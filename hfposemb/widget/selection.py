@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..comparison.matched_rows import by_text
-from ..errors import InputError, MissingExtraError
+from ..errors import InputError
 from ..figures.encoded_rows import decoded, encoded
 from ..lazy_attributes import lazy_attribute
 from ..tables.table import EmbeddingTable
+from ..tables.tabular import frame
 
 if TYPE_CHECKING:
     import pandas
@@ -158,17 +159,9 @@ class Selection:
         Raises:
             MissingExtraError: If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
-        labels = self.labels
-        lines = [
-            (name, int(row), label)
-            for name, rows in self.rows.items()
-            for row, label in zip(rows, labels[name], strict=True)
-        ]
-        return pandas.DataFrame(lines, columns=["source", "row", "label"])
+        pairs = [(name, int(row)) for name, rows in self.rows.items() for row in rows]
+        labels = [label for texts in self.labels.values() for label in texts]
+        return frame({"source": [name for name, _ in pairs], "row": [row for _, row in pairs], "label": labels})
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ...errors import InputError, MissingExtraError
+from ...errors import InputError, require
 from ...files import complete_file
 from ...guesses import did_you_mean
 from ...text import display
@@ -292,11 +292,10 @@ def in_utf8(table: EmbeddingTable) -> list[str]:
 
 def load_arrow(purpose: str = "writing a parquet file") -> Any:
     """Import pyarrow for a purpose. Raises ``MissingExtraError`` if it is not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="export", purpose=purpose) from error
+    require("pyarrow", extra="export", purpose=purpose)
+    import pyarrow
+    import pyarrow.parquet
+
     return pyarrow
 
 
