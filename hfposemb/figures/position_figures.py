@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..comparison.table_side import rows_of
 from ..errors import InputError
 from ..numbers import tick
-from . import label_placement, position_figures
+from . import label_placement
 from .cloud_frame import CloudFrame, best_camera
 from .graph_objects import go
 from .palette import CLASSES, POSITION, SHARE, Scale
@@ -516,16 +516,13 @@ def beside(found: AlignedMaps, moves: Sequence[Moves] = (), *, link: str = "alig
             ", plus those that moved most" if len(moved) else ""
         )
     sides = [points[chosen, :2] for points in (found.coordinates_left, found.coordinates_right)]
-    frame = position_figures.MapFrame.of(*sides)
+    frame = MapFrame.of(*sides)
     if far := frame.left_out(*map(frame.outside, sides)):
         drawn += f" · {far}"
     order = found.rows[chosen, 0] if found.role == "position" else None
     labels = [found.labels[row] for row in chosen]
     named = np.searchsorted(chosen, moved).tolist()
-    left, right = (
-        position_figures.aligned_map(points, labels, frame=frame, link=link, order=order, named=named)
-        for points in sides
-    )
+    left, right = (aligned_map(points, labels, frame=frame, link=link, order=order, named=named) for points in sides)
     return Beside(left, right, drawn)
 
 
