@@ -14,7 +14,7 @@ from hfposemb.comparison.aligned_maps import AlignedMaps, align_maps
 from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.comparison.table_side import rows_of
-from hfposemb.figures.map_pairs import beside
+from hfposemb.figures.position_figures import beside
 from hfposemb.figures.style import listed
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from ...checkpoints.quantised.decoded import Decoded
 from ...errors import CheckpointError, InputError
-from ...tables.lookups.lookup_table import RowLookup
-from ...tables.lookups.row_rules import Head, NgramHash, TokenRows
+from ...tables.lookups.lookup_table import Head, NgramHash, RowLookup, TokenRows
 from ..architectures.config_values import class_of
 from ..opened_model import Opened
 from .names import Named

@@ -60,9 +60,7 @@ def test_clone_and_space_are_run_alike() -> None:
 
 def test_space_holds_what_a_clone_does() -> None:
     files = space.space_files()
-    code = {
-        name for name in tracked() if name.startswith(("app/", "hfposemb/")) and not name.endswith((".pyi", ".map"))
-    }
+    code = {name for name in tracked() if name.startswith(("app/", "hfposemb/")) and not name.endswith(".map")}
     assert {name for name in files if "/" in name} == code
     assert all(
         isinstance(files[name], Path) and files[name].read_bytes() == (ROOT / name).read_bytes() for name in code
