@@ -16,7 +16,7 @@ from ..checkpoints.hub.repository import HubCheckpoint, open_hub
 from ..checkpoints.limits import Limits
 from ..checkpoints.quantised.decoded import as_stored, at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.tokenizers.chat_templates import TEMPLATE, TextReader, local_text
+from ..checkpoints.tokenizers.small_files import TEMPLATE, TextReader, local_text
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..lazy_attributes import lazy_attribute
 from ..models.architectures.config_values import class_of, part_config

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..checkpoints.tokenizers.chat_templates import chat_template
+from ..checkpoints.tokenizers.small_files import chat_template
 from ..checkpoints.tokenizers.vocabulary import Vocabulary
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary
 from ..errors import SourceError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.access import Access, Visitor
-from ..checkpoints.adapters.peft import Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.adapters.adapted import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import refusal

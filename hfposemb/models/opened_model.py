@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints.quantised.decoded import Decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.tokenizers.chat_templates import TextReader
+from ..checkpoints.tokenizers.small_files import TextReader
 from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.hub.repository import open_hub
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.tokenizers.chat_templates import local_text
+from ..checkpoints.tokenizers.small_files import local_text
 from ..checkpoints.tokenizers.vocabulary import Style, Vocabulary, style_by_share
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary, vocabulary_file
 from ..checks.checked_source import SMALL_FILES, CheckedSource, open_source

@@ -1,4 +1,4 @@
-"""GGUF checkpoints, the format of llama.cpp, with the vocabulary that they state: one file or several splits, on this machine or on the Hub.
+"""GGUF checkpoints of llama.cpp, with the vocabulary that they state: one file or several splits, here or on the Hub.
 
 Rows are whole blocks, so any rows can be read alone. They are decoded exactly, to float32. Names and values of tensors
 are those of the file: llama.cpp stores some modules under other names than transformers, and permutes the rows of the

@@ -40,10 +40,8 @@ from ..formats import FormatCheckpoint, StoredTensors, open_format
 from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
 from ..pickles.joined_parts import JoinedParts, parts_of
 from ..strict_json import fault, parse_json, shortened
-from .cache import in_hub_cache
-from .files import RepositoryFiles
+from .files import RepositoryFiles, in_hub_cache, with_safetensors
 from .http_answers import Version
-from .refs import with_safetensors
 from .tensors import RepositoryTensors
 
 FIRST_BYTES = 2**18

@@ -27,10 +27,9 @@ from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
 from ..tokenizers.vocabulary_files import needed_files
-from .files import RepositoryFiles
+from .files import RepositoryFiles, pin
 from .http import Wire
 from .locate import Located, Locator
-from .refs import pin
 from .reopened import Reopened
 from .tensors import RepositoryTensors
 

@@ -1,5 +1,8 @@
 """The files that state a vocabulary: which one of a folder is read, and how.
 
+Pieces of files of bytes by rank (tiktoken's, and tekken.json of Mistral) are written as tokenizer.json has them, with a
+character for each byte, as transformers converts them.
+
 tokenizer.json states everything itself. Every other file is completed by the small files beside it, which declare added
 and special tokens. The Rust tokenizer, which panics on some files, is used only to tokenise texts, in ``loading``.
 """
