@@ -24,8 +24,8 @@ OLDEST_HUB = "1.16"
 class HTTPErrors:
     """Exceptions of one HTTP library by meaning, each usable in an ``except`` clause.
 
-    huggingface_hub uses httpx in version 1, httpx2 from version 2. Both may be installed, so the base classes of its own
-    exceptions decide.
+    huggingface_hub uses httpx in version 1, httpx2 from version 2. Both may be installed, so the base classes of its
+    own exceptions decide.
     """
 
     unreachable: tuple[type[Exception], ...]

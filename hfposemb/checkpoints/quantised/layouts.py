@@ -126,7 +126,7 @@ def _check_width(parts: QuantisedParts, settings: _Settings, width: int) -> None
 
 
 # --- 8 bits -----------------------------------------------------------------------------------------------------------
-# Floating-point numbers or integers, with a scale for all, per row or per block. The references are ``FP8Embedding`` and
+# Floating-point numbers or integers, with a scale for all, per row or per block. References: ``FP8Embedding`` and
 # ``Fp8Dequantize`` of transformers (``integrations.finegrained_fp8``), which compute in the dtype of the scales.
 
 
