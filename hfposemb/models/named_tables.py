@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ..checkpoints.formats import ReadTensors
 from ..checkpoints.safetensors.checkpoint import TensorInfo
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
 from ..tables.table import EmbeddingTable
 from .architectures.table_names import PART_ORDER, Candidate, Role, outside_layers
-from .opened_model import Opened, Tensors, is_table, labels_of, table_axes, table_in_tensor
+from .opened_model import Opened, is_table, labels_of, table_axes, table_in_tensor
 
 PLACES: dict[str, tuple[Role, str]] = {
     "token": ("token", ""),
@@ -32,7 +33,7 @@ _LISTED = 5
 _MOST_READ = 20_000  # tensors whose shapes are looked at for a message
 
 
-def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
+def named_tables(tensors: ReadTensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
     """Return the tensors named by ``tables``, by role; those of ``OTHERS`` are not among them.
 
     Args:
@@ -55,7 +56,7 @@ def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tupl
     return found
 
 
-def tensor_named(tensors: Tensors, name: str) -> str:
+def tensor_named(tensors: ReadTensors, name: str) -> str:
     """Return the name of the table that the name of a tensor or module refers to. Raises ``InputError``."""
     if _has(tensors, name):
         info = tensors.info(name)
@@ -107,16 +108,16 @@ def on_offer(opened: Opened) -> str:
     return f"{said}; name one: ?token=TENSOR or ?position=TENSOR after the source's name"
 
 
-def _largest(tensors: Tensors, names: Sequence[str]) -> list[str]:
+def _largest(tensors: ReadTensors, names: Sequence[str]) -> list[str]:
     tables = [name for name in names if is_table(tensors.info(name)) and tensors.info(name).shape[-1] > 1]
     return sorted(tables, key=lambda name: (-tensors.info(name).nbytes, name))
 
 
-def _has(tensors: Tensors, name: str) -> bool:
+def _has(tensors: ReadTensors, name: str) -> bool:
     return tensors.has(name) if isinstance(tensors, LiveTensors) else name in tensors.names()
 
 
-def _names(tensors: Tensors) -> tuple[str, ...]:
+def _names(tensors: ReadTensors) -> tuple[str, ...]:
     return tensors.tensors() if isinstance(tensors, LiveTensors) else tensors.names()
 
 
@@ -124,7 +125,7 @@ def _one_table(info: TensorInfo) -> bool:
     return len(info.shape) >= 2 and len(table_axes(info)) == 2
 
 
-def _nearest(tensors: Tensors, name: str) -> str:
+def _nearest(tensors: ReadTensors, name: str) -> str:
     """Suggest tables with names similar to a missing one, or else list the tables."""
     live = isinstance(tensors, LiveTensors)
     # The headers of a checkpoint in many files are not read only to suggest a name.
