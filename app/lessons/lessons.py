@@ -33,7 +33,6 @@ from hfposemb.tables.table import TOKEN_CLASSES
 
 REPEATED = "and the king saw the queen"
 SENTENCE = "and the king saw her"
-TURNED = "her saw king the and"
 FEW = ("king", "queen", "bread", "water", "earth")
 
 
