@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -186,7 +187,9 @@ def _read() -> Iterator[Lesson]:
     places = {"sentence": SENTENCE, "repeated": REPEATED}
     rows = tomllib.loads(Path(__file__).with_name("lessons.toml").read_text(encoding="utf-8"))["lesson"]
     for row in rows:
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
+        }
         values["question"] = row["question"].format(**places)
         values["measure"] = globals()[row["measure"]]
         values["controls"] = {name: value.format(**places) for name, value in row.get("controls", {}).items()}

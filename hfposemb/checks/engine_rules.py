@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from . import engine_formulas
 from .engine_formulas import DEEPSEEK, Computed, Stated
@@ -79,7 +80,9 @@ def is_published(thread: str) -> bool:
 def _read() -> Iterator[EngineRule]:
     """Yield the rules of ``engine_rules.toml``, which names functions of ``engine_formulas``."""
     for row in tomllib.loads(files(__package__).joinpath("engine_rules.toml").read_text(encoding="utf-8"))["rule"]:
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
+        }
         values["thread"] = f"https://github.com/{row['thread']}"
         values["compute"] = getattr(engine_formulas, row["compute"])
         yield EngineRule(**values)
