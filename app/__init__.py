@@ -162,9 +162,9 @@ def _drawn(
     import gradio as gr
     from gradio.context import get_blocks_context
 
-    from .components.hidden import State
+    from .components.events import State
     from .components.lines import pending_mark
-    from .components.page_style import style_sheet
+    from .components.page_script import style_sheet
     from .lessons import card as lesson_card
     from .server import api
     from .session import address as addresses

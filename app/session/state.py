@@ -16,9 +16,8 @@ from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
-from ..components.events import QUIET, UNFOLDED
+from ..components.events import QUIET, UNFOLDED, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..failures import said_of

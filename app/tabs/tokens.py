@@ -13,10 +13,9 @@ import gradio as gr
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.files import kept_file
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import PanelRow
@@ -32,17 +31,17 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.tokens.head_reading import reading_row
-from ..findings.tokens.selected_tokens import found_tokens, rows_of
-from ..findings.tokens.token_head import head_row
+from ..findings.tokens.token_head import head_row, reading_row
 from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
 from ..findings.tokens.token_selection import (
     NOTHING,
     Selection,
+    found_tokens,
     outlined,
     read_selection,
+    rows_of,
     table_of,
     words_of,
     write_selection,

@@ -112,8 +112,6 @@ RULES: dict[str, dict[str, Rule]] = {
         "concatenation_title": Rule("shares decoded from the sum", "positions turned at random; concatenation"),
         "interference_title": Rule("mean |cos| of words and positions", "random directions of that width"),
         "window_title": Rule("sizes at which both parts are decoded, and the model's own", "the other sources"),
-    },
-    "app/findings/words/sum_clouds.py": {
         "cloud_panel": Rule("shares of the inputs' variance", "each other"),
         "variance_panel": Rule("the amplitude at which shares cross", "shuffled inputs"),
     },
