@@ -151,13 +151,12 @@ def _drawn(
     public: bool,
     address: bool,
     endpoints: bool,
-    sign_in: bool = False,
-    notice: str = "",
     late: Mapping[str, Session] = MappingProxyType({}),
+    **signing: Any,
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs.
 
-    The tabs ``late`` are drawn when they are first opened: see ``session.late_tabs``.
+    The tabs ``late`` are drawn when they are first opened: see ``session.late_tabs``. The rest is for the bar.
     """
     import gradio as gr
     from gradio.context import get_blocks_context
@@ -191,7 +190,7 @@ def _drawn(
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
-    bar = SourceBar.drawn(first, scope, sign_in=sign_in, notice=notice)
+    bar = SourceBar.drawn(first, scope, **signing)
     card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)

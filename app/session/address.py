@@ -182,9 +182,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) 
     script = on_load("followAddress", names=names)  # other query parameters of the page are preserved
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
-    def say(
-        restored: str, texts: list[str], active: str, view: dict[str, str], *values: Any, asked: str = ""
-    ) -> str:
+    def say(restored: str, texts: list[str], active: str, view: dict[str, str], *values: Any, asked: str = "") -> str:
         known = {**differing(controls, values), **view}
         differs = {name: known[name] for name in names if name in known}
         models = () if list(texts) == list(session.first) else list(filter(None, texts))

@@ -22,7 +22,8 @@ class Unserved:
     ) -> dict[str, Any]:
         """Run a listener with the values of the page, or with ``data``; return what Gradio answers at last."""
         given = [self.values.get(one._id) for one in bound.inputs] if data is None else list(data)
-        return asyncio.run(self._run(bound, given, gr.EventData(self.state.blocks_config.blocks.get(target), event_data)))
+        happened = gr.EventData(self.state.blocks_config.blocks.get(target), event_data)
+        return asyncio.run(self._run(bound, given, happened))
 
     async def _run(self, bound: Any, given: list[Any], happened: gr.EventData) -> dict[str, Any]:
         request = gr.Request(session_hash="unserved", headers={}, client=None)
