@@ -301,7 +301,7 @@ def _page(
     with page:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        own = {"address": True, "endpoints": True, "sign_in": sign_in, "notice": notice, "late": late}
+        own: dict[str, Any] = {"address": True, "endpoints": True, "sign_in": sign_in, "notice": notice, "late": late}
         session = _panel(sources, public=public, **own).session
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))

@@ -14,8 +14,7 @@ from typing import Any
 import gradio as gr
 from gradio.context import get_blocks_context
 
-from ..components.events import QUIET
-from ..components.hidden import State
+from ..components.events import QUIET, State
 from ..components.page_script import on_load
 from .address import Address, differing, taken, value_of
 from .background_jobs import bind_stops
@@ -49,7 +48,6 @@ def draw_later(draw: Draw, session: Session, address: Address) -> None:
     outline = gr.HTML("", js_on_load=on_load("openTab"), apply_default_css=False, elem_classes="late-tab")
     asked = [session.view, session.restored, session.sources, session.fetched]
 
-    @gr.render(asked, [outline.submit], trigger_mode="once", show_progress="hidden", **ONE_AT_A_TIME)
     def drawn(view: dict[str, str], restored: str, texts: list[str], fetched: dict[str, Any]) -> None:
         page = get_blocks_context()
         assert page is not None
@@ -69,6 +67,8 @@ def draw_later(draw: Draw, session: Session, address: Address) -> None:
         _follow(session, own, address)
         guard_listeners(page.fns, others, public=own.public)
 
+    render: Any = gr.render(asked, [outline.submit], trigger_mode="once", show_progress="hidden", **ONE_AT_A_TIME)
+    render(drawn)
     page = get_blocks_context()
     assert page is not None
     # Gradio counts what is rendered from 0 in every page, and offers it to programs. A page may stand in another.
