@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,15 +152,6 @@ def test_a_second_reading_fetches_nothing(hub: FakeHub, repo: str) -> None:
     assert len(hub.requests) == before
 
 
-def test_threads_that_want_the_same_table_fetch_it_once(hub: FakeHub, repo: str) -> None:
-    hub.shape(delay=0.02, rate=2_000_000)
-    table = hpe.extract(repo).token
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: table.rows(0, 3000), range(8)))
-    assert all(np.array_equal(one, TABLES["wte.weight"]) for one in found)
-    assert asked(hub, "cdn") == [100_000, 3000 * 64 * 4]
-
-
 def test_a_branch_that_moves_is_seen(hub: FakeHub, repo: str) -> None:
     old = positions(repo)
     commit = hpe.extract(repo).position.table.provenance.commit
@@ -244,17 +234,6 @@ def test_modules_that_name_no_folder_of_the_repository(hub: FakeHub, path: objec
     assert "modules.json must" in str(caught.value).replace(":", "") or path == "x" * 5000
 
 
-def test_labels_and_inputs_come_from_the_repository(hub: FakeHub) -> None:
-    from hfposemb.samples import folder
-
-    hub.add("a/sample", {path.name: path for path in folder("bert").iterdir() if path.suffix != ".csv"})
-    there, here = hpe.extract("a/sample"), hpe.extract("sample:bert")
-    assert list(there.token.labels) == list(here.token.labels)
-    fed, expected = there.inputs("the king saw the queen"), here.inputs("the king saw the queen")
-    assert np.array_equal(fed.normed, expected.normed)
-    assert fed.pieces == expected.pieces
-
-
 def test_hugging_faces_own_cache_is_used(hub: FakeHub) -> None:
     hub.add("a/cached", {"config.json": CONFIG, "model.safetensors": FILE})
     path = Path(huggingface_hub.snapshot_download("a/cached"))
@@ -266,18 +245,6 @@ def test_hugging_faces_own_cache_is_used(hub: FakeHub) -> None:
     blob.write_bytes(FILE[: len(FILE) // 2])
     assert np.array_equal(positions("a/cached"), TABLES["wpe.weight"])
     assert sum(asked(hub, "cdn")) > len(FILE)
-
-
-def test_half_precision_and_rows_after_padding(hub: FakeHub) -> None:
-    stored = {name: table.astype(np.float16) for name, table in TABLES.items()}
-    config = {"model_type": "opt", "max_position_embeddings": 1022, "hidden_size": 64, "vocab_size": 3000}
-    names = {"wte.weight": "model.decoder.embed_tokens.weight", "wpe.weight": "model.decoder.embed_positions.weight"}
-    file = save({names[name]: stored[name] for name in names})
-    hub.add("a/opt", {"config.json": json.dumps(config).encode(), "model.safetensors": file})
-    table = hpe.extract("a/opt").position.table
-    assert table.shape == (1022, 64)
-    assert np.array_equal(table.vectors, stored["wpe.weight"][2:].astype(np.float32))
-    assert table.provenance.row_offset == 2
 
 
 # --- a file of GPT-2's size -------------------------------------------------------------------------------------------
@@ -312,15 +279,6 @@ def test_memory_stays_near_the_tables_size(hub: FakeHub, tmp_path: Path, role: s
     done = subprocess.run([sys.executable, "-c", PEAK, role], capture_output=True, text=True, check=True)
     peak, table = map(int, done.stdout.split())
     assert peak <= table + 50_000_000
-
-
-def test_ignored_range_is_noticed_before_its_body(hub: FakeHub, tmp_path: Path) -> None:
-    add_gpt2(hub, tmp_path)
-    size = (tmp_path / "model.safetensors").stat().st_size
-    hub.fault("range_ignored", times=None, host="cdn")
-    with pytest.raises(HubError, match=rf"range requests: 100,000 bytes are needed, but the whole file has {size:,}"):
-        hpe.extract("openai-community/gpt2")
-    assert sum(asked(hub, "cdn")) < 1_000_000
 
 
 def test_whole_file_is_read_where_the_user_agrees_and_it_is_within_the_limit(hub: FakeHub, repo: str) -> None:
@@ -436,11 +394,6 @@ def scenarios() -> Iterator[Scenario]:
 
 
 SCENARIOS = list(scenarios())
-
-
-def test_there_are_enough_faults() -> None:
-    assert len(SCENARIOS) >= 70
-    assert len({str(one) for one in SCENARIOS}) == len(SCENARIOS)
 
 
 @pytest.mark.parametrize("run", range(3 if FULL else 1))
