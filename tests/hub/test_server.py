@@ -80,9 +80,3 @@ print(json.dumps(said))
         "errors": ["RepositoryNotFoundError", "GatedRepoError", "RemoteEntryNotFoundError", "RevisionNotFoundError"],
     }
     assert not [seen for seen in hub.requests if seen.host == "elsewhere"]
-
-
-# Faults: what a client that asks for bytes 10-19 of the weights sees
-
-
-# The end
