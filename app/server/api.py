@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 import gradio as gr
+import numpy as np
 from gradio.events import api as gradio_api
 
+from hfposemb.analysis.rows import directed
 from hfposemb.analysis.similarity.nearest_rows import neighbours as nearest
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
+from hfposemb.composition.added_positions import PositionAddition, add_positions
+from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.models.summary import describe
 from hfposemb.reports.json_schema import document
@@ -35,17 +39,96 @@ from ..findings.compare.vocabularies import vocabulary_key
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
-from ..jobs import checking, children
+from ..jobs import children, measuring
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
-from .input_facts import input_facts
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hfposemb.checks.check_report import CheckReport
+    from hfposemb.tables.inputs import Inputs
+
+NEIGHBOURS = 10
+"""Number of nearest neighbours of a piece, of which the share that it keeps is measured."""
+
+
+def input_facts(model: Embeddings, text: str, *, neighbours: bool = False) -> dict[str, Any]:
+    """Return which vectors a model adds for a text, and for each piece its id, position, norms and cosine.
+
+    Args:
+        model: The model.
+        text: A text, which its tokenizer splits.
+        neighbours: Also return the share of its ten nearest neighbours that each piece keeps when its position is
+            added, which reads the whole token table.
+
+    Raises:
+        MissingTableError: If the first layer's input of the model cannot be computed.
+        InputError: For an empty text, and for texts longer than the position table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = input_facts(hpe.extract("sample:minilm"), "king")
+        >>> found["added"], found["normalised"], [one["piece"] for one in found["pieces"]]
+        (['token', 'token_type', 'position'], True, ['[CLS]', 'king', '[SEP]'])
+    """
+    inputs = model.inputs(text)
+    parts = {"token": inputs.token, "token_type": inputs.type, "position": inputs.position}
+    added = [name for name, part in parts.items() if part.any()]
+    changed = inputs.normed.shape != inputs.sum.shape or not np.array_equal(inputs.normed, inputs.sum)
+    pieces = _pieces(inputs)
+    if neighbours and "position" in added:
+        for piece, kept in zip(pieces, _kept(model, inputs), strict=True):
+            piece["neighbours_kept"] = kept
+    return {"text": text, "added": added, "normalised": changed, "pieces": pieces}
+
+
+def _pieces(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return id, position, norms and cosine of each piece."""
+    lengths = {
+        f"{name}_norm": np.linalg.norm(part.astype(np.float64), axis=1).tolist()
+        for name, part in (
+            ("token", inputs.token),
+            ("position", inputs.position),
+            ("sum", inputs.sum),
+            ("entering", inputs.normed),
+        )
+    }
+    products = np.einsum("ij,ij->i", inputs.token.astype(np.float64), inputs.sum.astype(np.float64)).tolist()
+    found = []
+    for place, piece in enumerate(inputs.pieces):
+        norms = {name: values[place] for name, values in lengths.items()}
+        scale = norms["token_norm"] * norms["sum_norm"]
+        cosine = products[place] / scale if scale else None
+        where = {"piece": piece, "id": int(inputs.ids[place]), "position": int(inputs.positions[place])}
+        found.append({**where, **norms, "cosine_with_token": cosine})
+    return found
+
+
+def _kept(model: Embeddings, inputs: Inputs) -> list[float | None]:
+    """Return the share of neighbours that each piece keeps, ``None`` where a vector has no direction."""
+    words = add_positions(model, PositionAddition("own"))
+    known, count = directed(model.token), len(words.usable)
+    places: NDArray[np.int64] = np.array(
+        [
+            place
+            for place, (token, position) in enumerate(zip(inputs.ids, inputs.positions, strict=True))
+            if known[token] and 0 <= position < count and words.usable[position]
+        ],
+        np.int64,
+    )
+    kept: list[float | None] = [None] * len(inputs.ids)
+    if len(places):
+        rows, where = inputs.ids[places], inputs.positions[places]
+        (shares,) = retention_in_place(words, rows, where, amplitudes=(1.0,), k=NEIGHBOURS).tolist()
+        for place, share in zip(places.tolist(), shares, strict=True):
+            kept[place] = share
+    return kept
+
 
 T = TypeVar("T")
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
@@ -306,7 +389,7 @@ class Endpoints:
             source: A model of the Hub such as "openai-community/gpt2", or a sample such as "sample:bert".
         """
         key = check_key(_text(source, "source"), public=self.session.public)
-        report: CheckReport = await self.models.in_child(request, key, checking.check, source)
+        report: CheckReport = await self.models.in_child(request, key, measuring.check, source)
         return report.to_json()
 
     async def vocabulary(self, request: gr.Request, source: str, other: str) -> dict[str, Any]:
@@ -320,7 +403,7 @@ class Endpoints:
             other: The second model.
         """
         key = vocabulary_key(_text(source, "source"), _text(other, "other"), public=self.session.public)
-        found: dict[str, Any] = await self.models.in_child(request, key, checking.vocabulary, source, other)
+        found: dict[str, Any] = await self.models.in_child(request, key, measuring.vocabulary, source, other)
         return found
 
 
