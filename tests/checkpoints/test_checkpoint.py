@@ -510,6 +510,12 @@ def test_pipe_does_not_hang(name: str, tmp_path: Path) -> None:
         Checkpoint.open(tmp_path)
 
 
+def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
+    (tmp_path / "0_Transformer").symlink_to(tmp_path)
+    with pytest.raises(CheckpointError):
+        Checkpoint.open(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

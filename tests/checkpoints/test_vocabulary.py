@@ -531,6 +531,16 @@ def test_minilm_is_cut_as_transformers_does(tmp_path: Path) -> None:
     assert_as_transformers(tmp_path)
 
 
+def test_truncation_and_padding_are_off(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_file(str(MINILM / "tokenizer.json"))
+    tokenizer.enable_truncation(4)
+    tokenizer.enable_padding(length=64)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    ours = load_tokenizer(tmp_path)
+    assert ours is not None
+    assert ours("one two three four five").texts == ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
+
+
 def test_a_lone_surrogate_in_a_text_is_cut_too() -> None:
     ours = load_tokenizer(MINILM)
     assert ours is not None

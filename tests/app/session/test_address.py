@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gradio as gr
 import pytest
 from gradio.components.base import FormComponent
 from hypothesis import given, settings

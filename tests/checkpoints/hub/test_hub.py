@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,15 @@ def test_a_second_reading_fetches_nothing(hub: FakeHub, repo: str) -> None:
     assert len(hub.requests) == before
 
 
+def test_threads_that_want_the_same_table_fetch_it_once(hub: FakeHub, repo: str) -> None:
+    hub.shape(delay=0.02, rate=2_000_000)
+    table = hpe.extract(repo).token
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: table.rows(0, 3000), range(8)))
+    assert all(np.array_equal(one, TABLES["wte.weight"]) for one in found)
+    assert asked(hub, "cdn") == [100_000, 3000 * 64 * 4]
+
+
 def test_a_branch_that_moves_is_seen(hub: FakeHub, repo: str) -> None:
     old = positions(repo)
     commit = hpe.extract(repo).position.table.provenance.commit
@@ -279,6 +289,15 @@ def test_memory_stays_near_the_tables_size(hub: FakeHub, tmp_path: Path, role: s
     done = subprocess.run([sys.executable, "-c", PEAK, role], capture_output=True, text=True, check=True)
     peak, table = map(int, done.stdout.split())
     assert peak <= table + 50_000_000
+
+
+def test_ignored_range_is_noticed_before_its_body(hub: FakeHub, tmp_path: Path) -> None:
+    add_gpt2(hub, tmp_path)
+    size = (tmp_path / "model.safetensors").stat().st_size
+    hub.fault("range_ignored", times=None, host="cdn")
+    with pytest.raises(HubError, match=rf"range requests: 100,000 bytes are needed, but the whole file has {size:,}"):
+        hpe.extract("openai-community/gpt2")
+    assert sum(asked(hub, "cdn")) < 1_000_000
 
 
 def test_whole_file_is_read_where_the_user_agrees_and_it_is_within_the_limit(hub: FakeHub, repo: str) -> None:
