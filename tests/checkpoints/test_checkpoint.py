@@ -446,6 +446,13 @@ def test_the_file_that_a_folder_means(names: list[str], chosen: str, tmp_path: P
     assert Checkpoint.open(tmp_path).info("t").file == chosen
 
 
+def test_index_of_a_variant(tmp_path: Path) -> None:
+    saved(tmp_path, name="model.fp16-00001-of-00001.safetensors", t=torch.zeros(2, 2))
+    content = b'{"weight_map":{"t":"model.fp16-00001-of-00001.safetensors"}}'
+    write(tmp_path, content, name="model.safetensors.index.fp16.json")
+    assert Checkpoint.open(tmp_path).read("t").shape == (2, 2)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -55,6 +55,14 @@ def test_both_encoders_can_be_named(tmp_path: Path) -> None:
     np.testing.assert_array_equal(source.token.vectors, WIDE)
 
 
+def test_vectors_that_are_no_learned_tokens(tmp_path: Path) -> None:
+    save_file({"<cat>": THREE, "<dog>": WIDE}, tmp_path / "learned_embeds.safetensors")
+    save_file({"<cat>": THREE}, tmp_path / "other.safetensors")
+    for name in ("learned_embeds.safetensors", "other.safetensors"):
+        with pytest.raises(MissingTableError, match="no table was found"):
+            hpe.extract(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", ["emb.weight", "embedding_layer.weight", "backbone.embedding_layer.weight"])
 def test_tables_under_bare_names(tmp_path: Path, name: str) -> None:
     table, head = torch.randn(50, 8), torch.randn(50, 8)
