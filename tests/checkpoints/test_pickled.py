@@ -348,6 +348,17 @@ def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: 
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.usefixtures("forked")
+def test_a_truncated_file(tmp_path: Path, zipped: bool) -> None:
+    path = tmp_path / PICKLE
+    torch.save({"wte.weight": torch.randn(500, 40)}, path, _use_new_zipfile_serialization=zipped)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(CheckpointError, match="download it again") as caught:
+        hpe.extract(path)
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

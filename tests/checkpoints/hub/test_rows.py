@@ -49,6 +49,13 @@ def test_64_rows_of_a_gigabyte(large: FakeHub) -> None:
     assert sum(asked(large, "cdn")) <= 1_000_000
 
 
+def test_neighbouring_rows_are_one_request(large: FakeHub) -> None:
+    table = hpe.extract("a/large").token
+    before = len(large.requests)
+    table.rows([7000, 7001, 7003, 7002, 7000])
+    assert len(large.requests) - before <= 2, "a redirect and one range"
+
+
 def test_a_table_beyond_the_limit_is_good_for_rows(large: FakeHub) -> None:
     table = hpe.extract("a/large", limits=Limits(table_bytes=10_000_000, rows=5000)).token
     assert table.rows([3000, 5000])[:, 0].tolist() == [3000 % 1024, 5000 % 1024]

@@ -150,6 +150,15 @@ def test_rows_given_out_settle_the_version(hub: FakeHub) -> None:
     assert again.token.vectors[0, 0] == 2
 
 
+def test_tables_in_the_cache_are_of_the_headers_version(hub: FakeHub) -> None:
+    hub.add("a/b", Content(1).files)
+    assert hpe.extract("a/b").position.table.vectors[0, 0] == 1
+    replace_at_the_cdn(hub, "a/b", Content(2))
+    found = hpe.extract("a/b")
+    assert found.token.vectors[0, 0] == 2, "its header is asked for again, and says the same"
+    assert found.position.table.vectors[0, 0] == 2, "not the one that was kept"
+
+
 def test_parts_without_a_strong_tag_are_refused(hub: FakeHub) -> None:
     hub.add("a/b", Content(1).files)
     hub.fault("etag", times=None, host="cdn", value='W/"1"')
