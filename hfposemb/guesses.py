@@ -28,6 +28,11 @@ SYNONYMS = {
     "rows": "word token indice id index label key term",
     "labels": "word token vocab vocabulary name text key indextokey itos",
     "tables": "role table layer tensor",
+    "tokenizer": "vocab vocabulary labels words",
+    "revision": "commit branch version",
+    "role": "table",
+    "longest": "maxdistance maxlag",
+    "path": "file filename fname out output to",
     "words": "row token query querie term label",
     "seed": "randomstate rng randomseed",
     "source": "model modelname modelid name path repo repoid pretrainedmodelnameorpath checkpoint file url",
@@ -80,17 +85,17 @@ ANSWERS = {
     "hpe.similarity({table}, ['king', 'queen'])": (
         "cos_sim cosine_similarity cosine pairwise_distances sim dot dot_score cosine_distances pairwise_cos_sim "
         "pairwise_cosine_similarity euclidean_distances n_similarity distance distances similarities "
-        "similarity_matrix pytorch_cos_sim wmdistance similarity dist pdist cdist gram"
+        "similarity_matrix pytorch_cos_sim wmdistance similarity dist pdist cdist gram euclidean distance_matrix"
     ),
     "hpe.project({table}, method='pca')": (
         "pca fit fit_transform transform reduce projection truncated_svd decompose dimensionality_reduction "
-        "components n_components inverse_transform projector"
+        "components n_components inverse_transform projector dim_reduction reduce_dimensions reduce_dim"
     ),
     "hpe.project({table}, method='umap')": "umap umap_ embed_2d",
     "hpe.project({table}, method=sklearn.manifold.TSNE())": "tsne t_sne mds isomap",
     "hpe.show({source}) or hpe.view('positions', {source})": (
         "plot plt draw visualize visualise figure heatmap imshow display render matshow scatter hist plot_embeddings "
-        "explore chart graph picture"
+        "explore chart graph picture widget"
     ),
     "hpe.extract('owner/name')": (
         "AutoModel AutoTokenizer from_file open read load_model from_hub SentenceTransformer KeyedVectors Word2Vec "
@@ -100,7 +105,7 @@ ANSWERS = {
     ),
     "hpe.extract('rotary:512x64')": "rotary rope",
     "hpe.extract('alibi:512x8')": "alibi",
-    "hpe.extract('random:512x64')": "random random_table",
+    "hpe.extract('random:512x64')": "random",
     "hpe.extract('sample:gpt2')": "list_samples example examples demo toy load_sample load_example",
     "hpe.from_arrays(token=vectors)": (
         "from_numpy from_torch from_tensor from_array from_vectors from_list from_dict from_pandas from_frame "
@@ -125,7 +130,7 @@ ANSWERS = {
     "{source}.config": "AutoConfig get_config cfg configuration settings model_type architecture",
     "{source}.tables": (
         "keys items values state_dict parameters named_parameters layers list_tables list modules info summary "
-        "describe head_names roles"
+        "describe inspect head_names roles"
     ),
     "{table}.vectors": (
         "weight weights numpy values data array to_numpy syn0 matrix X toarray T tolist vector as_array vecs "
@@ -309,9 +314,16 @@ def _answer(name: str, plain: dict[str, str], owner: type, named: dict[str, str]
         return f"; write {known}" if named else f"; did you mean {known}?"
     if name in sys.modules[__package__].__all__:
         return f"; write hpe.{name}(…)"
-    if close := dict.fromkeys(_close(asked, {**words, **plain}, cutoff=0.75)):
-        return f"; did you mean {' or '.join(one.format(**named) for one in list(close)[:2])}?"
-    return "; dir() lists its attributes"
+    close = _close(asked, {**words, **plain}, cutoff=0.75)
+    if not close and named:  # the verb of plot_positions, the noun of run_app
+        close = [words[part] for part in map(_plain, name.split("_")) if len(part) > 2 and part in words][:1]
+    if close:
+        return f"; did you mean {' or '.join(one.format(**named) for one in list(dict.fromkeys(close))[:2])}?"
+    return "; dir() lists its attributes" if len(plain) > _LISTED else f"; it has {', '.join(plain.values())}"
+
+
+_LISTED = 16
+"""Most attributes that an error lists."""
 
 
 def _elsewhere(name: str) -> str:
@@ -379,6 +391,7 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
     code, name = function.__code__, function.__name__
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     placed = None if code.co_flags & 0x04 else code.co_argcount  # *args
+    several = code.co_varnames[len(named)] if placed is None else ""
     kinds = {one: kind for one, kind in function.__annotations__.items() if set(kind.split(" | ")) <= {*_FITS}}
 
     @wraps(function)
@@ -389,11 +402,14 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
             raise TypeError(f"{name}() has no argument {wrong!r}; {_instead(wrong, left, named)}")
         if placed is not None and len(given) > placed:
             raise TypeError(f"{name}() {_placed(named[:placed], named[placed:], len(given))}")
-        for one, value in (*zip(named[: code.co_argcount], given, strict=False), *options.items()):
+        names = (*named[: code.co_argcount], *[several] * (len(given) - code.co_argcount))
+        for one, value in (*zip(names, given, strict=False), *options.items()):
+            if one == several and not isinstance(value, (str, os.PathLike)):
+                continue  # one, or several in a list
             if one in kinds and not _fits(value, kinds[one]):
                 said = _described(value, kinds[one])
-                if any(_fits(other, kinds[one]) for other in given):
-                    said += f"; the order is {', '.join(named[:placed])}"
+                if kinds[one] not in _NUMBERS and any(_fits(other, kinds[one]) for other in given):
+                    said += f"; the order is {', '.join(dict.fromkeys((*named[: code.co_argcount], *names)))}"
                 raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {said}")
         return function(*given, **options)
 
@@ -436,6 +452,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 }
 """What a value must have for an annotation, of those whose mistakes would end inside a computation."""
 
+_NUMBERS = ("int", "float")
 _KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"}
 
 

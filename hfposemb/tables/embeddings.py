@@ -52,7 +52,9 @@ class LazyMapping(Mapping[str, Any]):
             if name.startswith("_"):
                 raise AttributeError(name, name=name, obj=self)
             said = f"this maps {', '.join(self) or 'nothing'} to values and has no attribute {name!r}"
-            said += "".join(f"; write [{key!r}].{name}" for key in list(self)[:1])
+            said += (
+                f"; write [{name!r}]" if name in self else "".join(f"; write [{key!r}].{name}" for key in [*self][:1])
+            )
             raise AttributeError(said, name=name, obj=self)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -87,6 +87,8 @@ class Labels(Answering, Sequence[str]):
         return len(self.texts)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, str):
+            raise InputError(f"labels are a sequence of texts; for the row of one write table.row({index!r:.40})")
         return self.texts[index]
 
     def __iter__(self) -> Iterator[str]:
@@ -353,9 +355,13 @@ class EmbeddingTable(Answering):
         """Return the DLPack device, the CPU."""
         return (1, 0)
 
-    def to_numpy(self) -> Vectors:
-        """Return all rows [rows, width], as ``vectors`` does; a copy of them may be changed."""
-        return self.vectors
+    def to_numpy(self, dtype: Any = None) -> Vectors:
+        """Return all rows [rows, width], as ``vectors`` does; a copy of them may be changed.
+
+        Args:
+            dtype: Data type, such as ``"float16"``; by default that of ``vectors``.
+        """
+        return self.__array__(dtype)
 
     def to_torch(self, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return a copy of all rows as a CPU tensor [rows, width]. Raises ``MissingExtraError`` without torch.

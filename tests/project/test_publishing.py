@@ -15,6 +15,17 @@ def test_every_place_is_listed() -> None:
     assert all(PLACEHOLDER.search(one) or CHECKOUT.search(one) or "unreleased" in one for one in lines.values())
 
 
+def test_badges_show_workflows_of_this_repository() -> None:
+    """GitHub draws their state, so that they are true wherever they are seen."""
+    badges = re.findall(r"!\[[^]]+\]\((https?://\S+?)\)", (ROOT / "README.md").read_text("utf-8"))
+    names = [
+        re.fullmatch(r"https://github\.com/OWNER/hfposemb/actions/workflows/(\w+\.yml)/badge\.svg", one)
+        for one in badges
+    ]
+    assert names
+    assert all(name and (ROOT / ".github/workflows" / name[1]).exists() for name in names)
+
+
 def test_no_page_installs_a_package_that_is_not_there() -> None:
     """A hint that names an extra is right wherever hfposemb is installed; a page is read before."""
     pages = [name for name in tracked() if name.endswith((".md", ".ipynb"))]
