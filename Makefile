@@ -115,7 +115,7 @@ pictures: $(VENV)/dev.stamp browser
 
 # The documentation site, in site/: offline, and a warning or a broken link is an error.
 docs: $(VENV)/dev.stamp
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m tests.documentation
 	@echo "site/index.html"
 
 # A Chromium from PATH, else Debian's, else Playwright's. Without one the browser tests are skipped, and `make test` says so.

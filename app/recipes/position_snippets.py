@@ -191,12 +191,13 @@ def rotation(step: int, width: int) -> Recipe:
     return recipe_of(body, [])
 
 
-def buildup(length: int, width: int, pairs: Sequence[int]) -> Recipe:
-    """Return the recipe of the maps of a sinusoid that has only its first pairs of sine and cosine."""
+def buildup(length: int, width: int, pairs: Sequence[int], position: int) -> Recipe:
+    """Return the recipe of the maps of a sinusoid's first pairs, and of the hands of all pairs at a position."""
     body = [
         f"rows = hpe.sinusoidal({length}, {width}).position.table.vectors",
         f"tables = {{m: hpe.from_arrays(position=rows[:, : 2 * m]).position for m in ({comma_separated(pairs)})}}",
         "shown = {m: hpe.project(table, dims=2).coordinates for m, table in tables.items()}",
+        f'shown["clock"] = hpe.shift_rotation({position}, {width}).angles  # of every pair, in radians',
     ]
     return recipe_of(body, [])
 

@@ -388,6 +388,45 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     return figure.update_layout(hovermode="closest", showlegend=True, legend=legend_row(), margin_t=36)
 
 
+def clock(angles: Array, *, named: Sequence[str], height: int = 170) -> go.Figure:
+    """Draw pairs of sine and cosine as the hands of a clock: position 0 points up, another one is turned by its angle.
+
+    Args:
+        angles: Angle ω t of each pair at position t, in radians [pairs].
+        named: What is written below each dial [pairs].
+        height: Height in pixels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hfposemb.figures.line_figures import clock
+        >>> hand = clock(np.array([np.pi / 2]), named=["a quarter"]).data[-1]
+        >>> [round(float(end), 6) for end in (hand.x[1], hand.y[1])]  # at three o'clock
+        [0.9, 0.0]
+    """
+    turned, middles = np.asarray(angles, np.float64), 2.4 * np.arange(len(angles))
+    rim = np.append(np.linspace(0, 2 * np.pi, 49), np.nan)  # NaN lifts the pen
+
+    def hands(turns: Array, length: float) -> dict[str, Array]:
+        lifted = np.full(len(turns), np.nan)
+        across = np.stack([middles, middles + length * np.sin(turns), lifted], axis=1)
+        upward = np.stack([np.zeros(len(turns)), length * np.cos(turns), lifted], axis=1)
+        return {"x": across.ravel(), "y": upward.ravel()}
+
+    look: dict[str, Any] = {"mode": "lines", "hoverinfo": "none", "showlegend": False}
+    dials = {"x": (middles[:, None] + np.sin(rim)).ravel(), "y": np.tile(np.cos(rim), len(turned))}
+    traces = [
+        go.Scatter(**dials, line={"color": BASELINE, "width": 1}, **look),
+        go.Scatter(**hands(np.zeros(len(turned)), 0.9), line={"color": SUBDUED, "width": 2}, **look),
+        go.Scatter(**hands(turned, 0.9), line={"color": ACCENT, "width": 3}, **look),
+    ]
+    figure = new_figure(traces, height=height, margin={"l": 0, "r": 0, "t": 0, "b": 0})
+    named_at = zip(middles.tolist(), named, strict=True)
+    figure.update_layout(annotations=[add_label(escape(name), colour=SUBDUED, x=x, y=-1.4) for x, name in named_at])
+    bare = {"visible": False, "fixedrange": True}
+    figure.update_xaxes(range=[-1.2, middles[-1] + 1.2], **bare)
+    return figure.update_yaxes(range=[-1.7, 1.1], scaleanchor="x", **bare)
+
+
 def distribution(
     d: Distribution, *, neighbours: Neighbours | None = None, named: int = 2, height: int = 220
 ) -> go.Figure:

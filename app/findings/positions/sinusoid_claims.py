@@ -15,7 +15,7 @@ from hfposemb.analysis.positions.sinusoid_forms import (
     shift_rotation,
 )
 from hfposemb.analysis.row_values import Floats
-from hfposemb.figures import matrix_figures, position_figures
+from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.numbers import number, percent
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource
@@ -30,7 +30,7 @@ BUILDUP_HELP = """
 The sinusoid with its fastest pair of sine and cosine alone, then with more: positions in the plane in which they vary
 most (PCA). One pair runs round a circle like the hand of a clock: a turn takes 6.3 positions, and 44 positions are
 almost exactly seven turns, so position 0 and position 44 nearly coincide. Each slower pair is a slower hand, which
-tells some of them apart.
+tells some of them apart: the clocks show the hands of both positions.
 
 The share is how often the nearest other position is the one before or after. Texts say that many frequencies make every
 position unique; this is from how many on it holds. A learned table has no such pairs: the sines in most explainers are
@@ -48,7 +48,8 @@ BUILT = (1, 2, 8, 64)
 LENGTH, WIDTH = 256, 128
 PAIRED = 4  # columns of the matrices
 NAMES = ("sin ω₀", "cos ω₀", "sin ω₁", "cos ω₁")
-MAP_HEIGHT, MATRIX_HEIGHT = 170, 230
+COINCIDING = 44  # positions that the fastest hand needs for seven turns, all but one degree
+MAP_HEIGHT, MATRIX_HEIGHT, CLOCK_HEIGHT = 170, 230, 130
 
 
 def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ...]:
@@ -67,6 +68,8 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
         said = f"{count} {'pair' if count == 1 else 'pairs'}, up to {number(float(found.periods[place]), digits=1)} "
         said += f"positions a turn: {percent(float(found.neighbours[place]))} next to a neighbour"
         drawings.append(Drawing(position_figures.projection(projection, height=MAP_HEIGHT), said))
+    position = min(COINCIDING, length - 1)
+    drawings.append(clocks(position, width, counts))
     return (
         Panel(
             key="buildup",
@@ -75,9 +78,18 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
             help=BUILDUP_HELP,
             foot=f"The first {length:,} positions of a sinusoid of width {width:,}, fastest pairs first",
             actions=FILES,
-            recipe=position_snippets.buildup(length, width, counts),
+            recipe=position_snippets.buildup(length, width, counts, position),
         ),
     )
+
+
+def clocks(position: int, width: int, counts: Sequence[int]) -> Drawing:
+    """Draw position 0 and another one as hands of a clock, one for the last pair of each map."""
+    turned = shift_rotation(position, width).angles[np.array(counts) - 1]
+    apart = [number(float(abs((angle + np.pi) % (2 * np.pi) - np.pi)) * 180 / np.pi, digits=0) for angle in turned]
+    named = [f"pair {count}: {angle}°" for count, angle in zip(counts, apart, strict=True)]
+    said = f"Position 0 points up; at position {position} these hands are turned from it by so many degrees"
+    return Drawing(line_figures.clock(turned, named=named, height=CLOCK_HEIGHT), said)
 
 
 def buildup_title(found: FrequencyBuildup) -> str:
