@@ -69,6 +69,7 @@ _HOME = {
     "text_coverage": "vocabularies.measured_text",
     "trajectory": "surveys.training_run",
     "translation_invariance": "analysis.geometry",
+    "transplant": "comparison.transplants",
     "UMAPParameters": "analysis.projection.projecting",
     "uncertainty": "comparison.figure_intervals",
     "undertrained_tokens": "analysis.tokens.undertrained",

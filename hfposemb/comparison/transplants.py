@@ -27,6 +27,7 @@ from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from ..tables.tabular import Columns, Facts, Tabular
+from .row_fingerprints import named
 from .table_side import NEIGHBOURS, directions
 
 Method: TypeAlias = Literal["mean", "subword", "omp"]
@@ -40,17 +41,14 @@ METHODS: Mapping[Method, str] = {
 }
 """What each method makes a row of."""
 
-HIDDEN, FEWEST = 128, 20
-"""Default number of hidden tokens, and the fewest that say anything."""
+HIDDEN, FEWEST = 256, 20
+"""Shared tokens that are hidden, of few a quarter at most, and the fewest that say anything."""
 
 DRAWS = 39
 """Shufflings of the hidden tokens, the fewest that allow p ≤ .025."""
 
-SALIENT = 9.0
+SALIENT = 16.0
 """Salience from which a token is called a breaker: of ordinary tokens at most 1 in 1,000 reaches it."""
-
-FAINT = 0.9
-"""Length of a row, in those of the median row of the base, below which it is no breaker."""
 
 DOMINANT, SAMPLED = 16, 4096
 """Number of leading directions of the base that rows are projected on, and rows that these are computed from."""
@@ -89,8 +87,8 @@ class Transplant(Tabular):
         rows: Rows of the tokens in the donor [m].
         labels: These tokens.
         vectors: Their rows in the base [m, width].
-        salience: How far each grew beyond what the hidden tokens did [m], in their deviations; ``None`` unless the
-            method is ``"omp"``.
+        salience: How far each grew and turned beyond what most tokens did, in their deviations, times its length in
+            those of the base's median row [m]; ``None`` unless the method is ``"omp"``.
         breakers: Places among the rows of those that would become salient, the strongest first.
         quality: The quality of every method on hidden tokens.
         shared: Number of tokens that both have.
@@ -120,6 +118,8 @@ class Transplant(Tabular):
     @property
     def table(self) -> EmbeddingTable:
         """The rows as a table, which can be saved."""
+        if not len(self.rows):
+            raise InputError(f"{self.donor} has no tokens that {self.base} lacks, so there are no rows to save")
         return from_arrays(token=self.vectors, labels=self.labels, name=f"{self.donor} in {self.base}").token
 
     def columns(self) -> Columns:
@@ -171,7 +171,6 @@ def transplant(
     *,
     k: int = 64,
     tokens: int | Sequence[str] | None = None,
-    hidden: int = HIDDEN,
     seed: int = 0,
     progress: Report | None = None,
 ) -> Transplant:
@@ -188,7 +187,6 @@ def transplant(
             ``"omp"``: a sparse sum of shared rows.
         k: Number of shared rows in a sparse sum.
         tokens: Which of the tokens to make rows for: all by default, so many at random, or those named.
-        hidden: Number of shared tokens that the methods are measured on; of few shared tokens a quarter at most.
         seed: Seed of what is hidden and drawn.
         progress: Called with the share done and the stage.
 
@@ -196,7 +194,8 @@ def transplant(
         The rows, the quality of each method, and tokens that would become salient.
 
     Raises:
-        InputError: If fewer than ``k`` and 20 hidden tokens are shared, or a token is not the donor's alone.
+        InputError: If fewer than ``k`` and 20 hidden tokens are shared, a token is not the donor's alone, or rows have
+            no names.
         SourceError: If a source cannot be opened.
         MissingTableError: If it has no token table.
 
@@ -208,37 +207,45 @@ def transplant(
     """
     if method not in METHODS:
         raise unknown_choice("method", method, get_args(Method))
-    if k < 1 or hidden < FEWEST:
-        raise InputError(f"k must be at least 1 and hidden at least {FEWEST}; got {k} and {hidden}")
+    if k < 1:
+        raise InputError(f"k, the number of rows in a sum, must be at least 1; got {k}")
     with shown("transplanting", progress) as told:
-        pair = _Pair.of(_opened(base), _opened(donor), k, hidden, seed)
+        opened = _opened(base)
+        pair = _Pair.of(_table(opened), _table(_opened(donor)), k, seed)
         wanted = pair.chosen(tokens, seed)
-        quality, scale = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
-        salience, breakers = None, ()
+        quality, sums = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
+        salience, breakers = None, tuple[int, ...]()
         if method == "omp":
             given = np.asarray(read_rows(pair.donor, wanted), np.float64)
             made = pair.sums(given, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
-            salience, breakers = scale.breakers(given, made)
+            salience, found = _salience(given, made, sums, pair.ours)
+            breakers = tuple(found.tolist())
         elif method == "subword":
-            made = pair.pieces([pair.labels[row] for row in wanted.tolist()], cut=_cut(base))
+            made = pair.pieces([pair.labels[row] for row in wanted.tolist()], cut=_cut(opened))
         else:
             made = np.repeat(pair.mean[None], len(wanted), axis=0)
     labels = tuple(pair.donor.labels[row] for row in wanted.tolist())
     named = (pair.base.provenance.source, pair.donor.provenance.source)
     sizes = (len(pair.places), len(pair.alone), pair.hidden)
-    return Transplant(
-        *named, method, k, wanted, labels, made.astype(np.float32), salience, breakers, quality, *sizes
-    )
+    return Transplant(*named, method, k, wanted, labels, made.astype(np.float32), salience, breakers, quality, *sizes)
 
 
-def _opened(model: Model) -> EmbeddingTable:
-    if isinstance(model, EmbeddingTable):
+def _opened(model: Model) -> Embeddings | EmbeddingTable:
+    if isinstance(model, (Embeddings, EmbeddingTable)):
         return model
-    if isinstance(model, Embeddings):
-        return model.token
     from ..models.extraction import extract
 
-    return extract(model).token
+    return extract(model)
+
+
+def _table(model: Embeddings | EmbeddingTable) -> EmbeddingTable:
+    """Return the table of a model whose rows have names."""
+    table = model if isinstance(model, EmbeddingTable) else model.token
+    if not named(table):
+        raise InputError(
+            f"{table.name} has no tokens, only numbers of rows; open it with its tokenizer, or give labels"
+        )
+    return table
 
 
 def token_keys(table: EmbeddingTable) -> dict[str, int]:
@@ -254,15 +261,9 @@ def token_keys(table: EmbeddingTable) -> dict[str, int]:
     return found
 
 
-def _cut(base: Model) -> Callable[[str], Sequence[int]] | None:
+def _cut(base: Embeddings | EmbeddingTable) -> Callable[[str], Sequence[int]] | None:
     """Return what cuts a text into ids of the base, without those that its tokenizer adds around a text."""
-    if isinstance(base, EmbeddingTable):
-        return None
-    if not isinstance(base, Embeddings):
-        from ..models.extraction import extract
-
-        base = extract(base)
-    cut = None if base.tokenize is None else base.tokenize()
+    cut = None if isinstance(base, EmbeddingTable) or base.tokenize is None else base.tokenize()
     if cut is None:
         return None
     around = set(cut("").ids)
@@ -293,16 +294,16 @@ class _Pair:
     """Mean row of the base."""
 
     @classmethod
-    def of(cls, base: EmbeddingTable, donor: EmbeddingTable, k: int, hidden: int, seed: int) -> _Pair:
+    def of(cls, base: EmbeddingTable, donor: EmbeddingTable, k: int, seed: int) -> _Pair:
         known, given = token_keys(base), token_keys(donor)
         usable = directed(base), directed(donor)
         texts = [text for text, row in given.items() if usable[1][row]]
         shared = [text for text in texts if text in known and usable[0][known[text]]]
-        hidden = min(hidden, len(shared) // 4)
-        if hidden < FEWEST or len(shared) - hidden < k:
+        hidden = min(HIDDEN, len(shared) // 4, len(shared) - k)
+        if hidden < FEWEST:
             raise InputError(
                 f"{base.provenance.source} and {donor.provenance.source} share {len(shared):,} tokens; at least "
-                f"{max(4 * FEWEST, k + FEWEST)} are needed to combine {k} of them and hide some"
+                f"{max(4 * FEWEST, k + FEWEST):,} are needed to combine {k:,} of them and hide some"
             )
         places = np.array([(known[text], given[text]) for text in shared], np.int64)
         places = np.random.default_rng(seed).permutation(places)
@@ -315,6 +316,8 @@ class _Pair:
         """Return the rows of the donor that are asked for."""
         if tokens is None:
             return self.alone
+        if isinstance(tokens, str):
+            tokens = [tokens]
         if isinstance(tokens, int):
             if tokens < 0:
                 raise InputError(f"tokens must be a number from 0 on, or a list of tokens; got {tokens}")
@@ -322,7 +325,8 @@ class _Pair:
             return self.alone[np.sort(few)]
         rows = np.array([self.donor.row(one) for one in tokens], np.int64)
         for row in rows[~np.isin(rows, self.alone)].tolist():
-            raise InputError(f"{self.donor.labels[row]!r} is not a token that {self.donor.provenance.source} alone has")
+            both = f"both {self.base.provenance.source} and {self.donor.provenance.source} have"
+            raise InputError(f"{self.donor.labels[row]!r} is a token that {both}, or has no row; name others")
         return rows
 
     def sums(self, given: Floats, first: int, told: Callable[[float], None]) -> Floats:
@@ -370,8 +374,10 @@ class _Pair:
                 made[place] = np.asarray(read_rows(self.base, np.array(rows)), np.float64).mean(axis=0)
         return made
 
-    def measured(self, seed: int, told: Callable[[float], None]) -> tuple[tuple[TransplantQuality, ...], _Scale]:
-        """Return the quality of every method on the hidden tokens, and how their rows grow."""
+    def measured(
+        self, seed: int, told: Callable[[float], None]
+    ) -> tuple[tuple[TransplantQuality, ...], tuple[Floats, Floats]]:
+        """Return the quality of every method on the hidden tokens, and their rows with their sparse sums."""
         true = self.ours[: self.hidden].astype(np.float64)
         given = self.theirs[: self.hidden].astype(np.float64)
         sums = self.sums(given, self.hidden, told)
@@ -384,7 +390,7 @@ class _Pair:
         units = directions(self.ours)
         near = _nearest(true, units)
         quality = tuple(self._quality(method, made[method], true, near, units, seed) for method in get_args(Method))
-        return quality, _Scale.of(given, sums, self.ours)
+        return quality, (given, sums)
 
     def _quality(
         self, method: Method, made: Floats, true: Floats, near: NDArray[np.bool_], units: Singles, seed: int
@@ -434,37 +440,26 @@ def _nearest(rows: Floats, units: Singles) -> NDArray[np.bool_]:
     return near
 
 
-@dataclass(frozen=True, eq=False)
-class _Scale:
-    """How rows of hidden tokens grow when they are made anew, which is what ordinary tokens do."""
+def _salience(given: Floats, made: Floats, hidden: tuple[Floats, Floats], ours: Singles) -> tuple[Floats, Rows]:
+    """Return the salience of rows made for tokens [m], and the places of those that break, the strongest first.
 
-    axes: Floats
-    """Leading directions of the base as columns [width, c]."""
-    growth: tuple[float, float]
-    """Median of the logarithm of the growth, and its deviation."""
-    along: tuple[Floats, Floats]
-    """The same of the projections on the leading directions, per length in the donor [c]."""
-    typical: float
-    """Length of the median row of the base."""
+    A row's growth and its turn to the leading directions of the base are told from those of most rows, since most
+    tokens are ordinary: the hidden ones, which nobody can have planted for this, and the others.
 
-    @classmethod
-    def of(cls, given: Floats, made: Floats, ours: Singles) -> _Scale:
-        some = ours[:SAMPLED].astype(np.float64)
-        _, axes = leading_eigenvectors(some.T @ some, min(DOMINANT, some.shape[1]))
-        growth, along = _grown(given, made, axes)
-        middle, spread = _robust(growth[:, None])
-        typical = float(np.median(np.linalg.norm(some, axis=1)))
-        return cls(axes, (float(middle[0]), float(spread[0])), _robust(along), typical)
-
-    def breakers(self, given: Floats, made: Floats) -> tuple[Floats, tuple[int, ...]]:
-        """Return the salience of rows made for tokens [m], and the places of those that break, the strongest first."""
-        growth, along = _grown(given, made, self.axes)
-        grown = (growth - self.growth[0]) / self.growth[1]
-        turned = np.abs((along - self.along[0]) / self.along[1]).max(axis=1, initial=0)
-        salience = grown + turned
-        long = np.linalg.norm(made, axis=1) > FAINT * self.typical
-        order = np.argsort(-salience, kind="stable")
-        return salience, tuple(int(one) for one in order if salience[one] >= SALIENT and long[one])
+    Args:
+        given: Rows of the donor [m, width].
+        made: Rows made of them [m, width of the base].
+        hidden: The same of the hidden tokens.
+        ours: Shared rows of the base.
+    """
+    some = ours[:SAMPLED].astype(np.float64)
+    _, axes = leading_eigenvectors(some.T @ some, min(DOMINANT, some.shape[1]))
+    both = np.concatenate([given, hidden[0]]), np.concatenate([made, hidden[1]])
+    growth, turn = _grown(*both, axes)
+    far = (_deviations(growth) + np.abs(_deviations(turn)).max(axis=1))[: len(given)]
+    salience = far * np.linalg.norm(made, axis=1) / np.median(np.linalg.norm(some, axis=1))
+    order = np.argsort(-salience, kind="stable")
+    return salience, order[salience[order] >= SALIENT]
 
 
 def _grown(given: Floats, made: Floats, axes: Floats) -> tuple[Floats, Floats]:
@@ -474,8 +469,7 @@ def _grown(given: Floats, made: Floats, axes: Floats) -> tuple[Floats, Floats]:
     return growth, (made @ axes) / lengths[:, None]
 
 
-def _robust(values: Floats) -> tuple[Floats, Floats]:
-    """Return the median of columns and their deviation, from the median distance to it."""
-    middle = np.median(values, axis=0)
-    spread = 1.4826 * np.median(np.abs(values - middle), axis=0)
-    return middle, np.maximum(spread, np.finfo(np.float32).eps)
+def _deviations(values: Floats) -> Floats:
+    """Return how far values are from the median of their column, in deviations by the median distance to it."""
+    far = values - np.median(values, axis=0)
+    return np.asarray(far / np.maximum(1.4826 * np.median(np.abs(far), axis=0), np.finfo(np.float32).eps))
