@@ -146,16 +146,16 @@ class Transplant(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, without the rows."""
-        salience = self.salience
+        salience = np.empty(0) if self.salience is None else self.salience
         return {
             **{name: getattr(self, name) for name in ("base", "donor", "method", "k", "shared", "alone", "hidden")},
             "made": len(self.rows),
             "quality": [asdict(one) for one in self.quality],
-            "largest_salience": None if salience is None or not len(salience) else float(salience.max()),
+            "largest_salience": float(salience.max()) if len(salience) else None,
             "threshold": SALIENT,
             "breakers": [
                 {"row": int(self.rows[one]), "label": self.labels[one], "salience": float(salience[one])}
-                for one in (self.breakers if salience is not None else ())
+                for one in self.breakers
             ],
         }
 
