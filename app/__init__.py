@@ -41,6 +41,7 @@ import sys
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -150,20 +151,23 @@ def _drawn(
     public: bool,
     address: bool,
     endpoints: bool,
-    sign_in: bool = False,
-    notice: str = "",
+    late: Mapping[str, Session] = MappingProxyType({}),
+    **signing: Any,
 ) -> tuple[Session, dict[str, Session]]:
-    """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs."""
+    """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs.
+
+    The tabs ``late`` are drawn when they are first opened: see ``session.late_tabs``. The rest is for the bar.
+    """
     import gradio as gr
     from gradio.context import get_blocks_context
 
-    from .components.hidden import State
+    from .components.events import State
     from .components.lines import pending_mark
-    from .components.page_style import style_sheet
+    from .components.page_script import style_sheet
     from .lessons import card as lesson_card
     from .server import api
     from .session import address as addresses
-    from .session import opening, preferences
+    from .session import late_tabs, opening, preferences
     from .session.background_jobs import bind_stops
     from .session.guard import guard_listeners
     from .session.opened import NEEDS, split
@@ -180,13 +184,13 @@ def _drawn(
     drawn_at_once = names[0] == TABS[0]
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(names[0] if drawn_at_once else "")
-    states: dict[str, Any] = {"fetched": State({}), "restored": State("")}
+    states: dict[str, Any] = {"fetched": State({}), "restored": State(""), "view": State({})}
     states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
     dues = {name: State([]) for name in modules}
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
-    bar = SourceBar.drawn(first, scope, sign_in=sign_in, notice=notice)
+    bar = SourceBar.drawn(first, scope, **signing)
     card = lesson_card.Card.drawn() if address and set(names) == set(TABS) else None  # lessons are links
     with gr.Tabs() as tabs:
         session = Session(public, first, chosen, active, tabs, scope=scope, keys=tuple(names), linked=address, **states)
@@ -198,15 +202,19 @@ def _drawn(
         items = {}
         for name, module in modules.items():
             with gr.Tab(module.TITLE, id=name) as items[name]:
-                module.tab(sessions[name])
+                if name not in late:
+                    module.tab(sessions[name])
     foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
     opening.bind(sessions, bar.reading)
     bar.bind(session, sessions, foot, provenance)
     if card:
         card.bind(session, sessions)
     if address:
-        addresses.bind(session, bar, list(modules))
+        written = addresses.bind(session, bar, list(modules), list(late.values()))
         preferences.bind(session, bar)
+        for name in late:
+            with items[name]:
+                late_tabs.draw_later(modules[name].tab, sessions[name], written)
     session.bind_folds()
     session.bind_tabs(items)
     bind_stops(session.running, public=public)
@@ -283,13 +291,18 @@ def _page(
     from .components.theme import header
     from .limits import FILES_SECONDS, told
     from .server.page import Page
+    from .session.late_tabs import sketched
+    from .session.opened import split
 
     page = Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS))
     page.public = public
+    draws = {name: import_module(f".tabs.{name}", __package__).tab for name in TABS[1:]}
+    late = sketched(draws, split(sources)[0], public=public)
     with page:
         unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
-        session = _panel(sources, public=public, address=True, endpoints=True, sign_in=sign_in, notice=notice).session
+        own: dict[str, Any] = {"address": True, "endpoints": True, "sign_in": sign_in, "notice": notice, "late": late}
+        session = _panel(sources, public=public, **own).session
         if public:
             points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
             gr.HTML(

@@ -1,8 +1,37 @@
-"""Options shared by the app's event listeners."""
+"""What the app's components and listeners share: options, per-visitor state, and a metaclass."""
 
 from __future__ import annotations
 
+import math
+from abc import ABCMeta
 from typing import Any
+
+import gradio as gr
+from gradio.component_meta import updateable
+
+
+class NoStub(type(gr.HTML)):  # type: ignore[misc]
+    """Gradio's component metaclass, except that it writes no ``.pyi`` file next to the source."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        """Create the class as Gradio does, with ``__init__`` made updateable."""
+        if "__init__" in attrs:
+            attrs["__init__"] = updateable(attrs["__init__"])  # type: ignore[no-untyped-call]
+        return ABCMeta.__new__(cls, name, bases, attrs)
+
+
+class State(gr.State, metaclass=NoStub):
+    """A ``gr.State`` that fires ``change`` only when its value changes, not also when it is first set.
+
+    Gradio's page does not know the values of states. It receives null for each state that is set, and treats the first
+    null as a change. Listeners run one after the other, and all again if one was busy: with several such states this
+    may never end.
+    """
+
+    def get_config(self) -> dict[str, Any]:  # type: ignore[override]
+        """Send the same null initially that the page gets later, written as NaN because Gradio omits ``None``."""
+        return {**super().get_config(), "value": math.nan}  # type: ignore[no-untyped-call]
+
 
 QUIET: dict[str, Any] = {
     "show_progress": "hidden",
@@ -11,6 +40,8 @@ QUIET: dict[str, Any] = {
     "show_progress_on": [],
     "api_visibility": "private",
     "concurrency_limit": None,
+    # Gradio keeps a queue of each listener for ever, also of those of a tab that one visitor has opened.
+    "concurrency_id": "quiet",
 }
 """For listeners that need no progress display, public endpoint or concurrency limit."""
 

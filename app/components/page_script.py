@@ -1,4 +1,4 @@
-"""Calls of the functions of ``app/static``, which Gradio's ``js_on_load`` and ``js`` are made of.
+"""The style of the page, and calls of its script, which Gradio's ``js_on_load`` and ``js`` are made of.
 
 The script reaches the page with the first row of panels. Calls wait for it in an array; ``app/static/app.js`` runs them
 and takes the array's place.
@@ -7,10 +7,28 @@ and takes the array's place.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hfposemb.figures.assets import script
+import gradio as gr
+
+from hfposemb.figures.assets import asset, script
+from hfposemb.reports import html_tables
+
+
+@cache
+def page_style() -> str:
+    """Return the style sheet: ``app.css``, and for the tables of Compare the style and colours that a report has."""
+    colours = f"{html_tables.colours(dark=False)} .dark & {{ {html_tables.colours(dark=True)} }}"
+    tables = f":is(#hfposemb-app, .html-container > .compare-table) {{ {colours}\n{asset('tables.css')}}}\n"
+    return (FOLDER / "app.css").read_text(encoding="utf-8") + tables
+
+
+def style_sheet() -> None:
+    """Add the style sheet to the open page, whatever CSS the page has been launched with."""
+    gr.HTML(html_template=f"<style>{page_style()}</style>", js_on_load=None, visible="hidden", apply_default_css=False)
+
 
 FOLDER = Path(__file__).parents[1] / "static"
 

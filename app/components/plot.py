@@ -25,7 +25,7 @@ from hfposemb.figures.figure_packing import Packer, sendable
 from hfposemb.figures.palette import dark_map
 
 from . import files as served
-from .hidden import NoStub
+from .events import NoStub
 from .page_script import on_load, page_script
 from .recipe import Recipe
 

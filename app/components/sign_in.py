@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
-from .events import QUIET
-from .hidden import NoStub
+from .events import QUIET, NoStub
 from .page_script import on_event
 
 SIGN_IN = "Sign in with Hugging Face"

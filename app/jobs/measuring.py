@@ -1,4 +1,4 @@
-"""Measurements of large tables that take seconds, run in a child process: see ``children``.
+"""Checks of files and measurements of large tables, which take seconds, run in a child process: see ``children``.
 
 This module imports nothing heavy. ``JobRunner.compute`` runs these functions; each reads the table itself, from the
 local cache if it is a Hub model.
@@ -18,11 +18,43 @@ if TYPE_CHECKING:
     from hfposemb.analysis.projection.projecting import Projection
     from hfposemb.analysis.projection.quality import PointTrust
     from hfposemb.analysis.tokens.undertrained import UndertrainedTokens
+    from hfposemb.checks.check_report import CheckReport
     from hfposemb.comparison.quantisation import QuantisationDamage
     from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
 
     from .children import Report
+
+
+def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
+    """Check a source's files, in the child; in public mode within ``PUBLIC_LIMITS``, without this machine's token."""
+    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.checks.running import check as run
+    from hfposemb.progress import watching
+
+    from .fetching import megabytes, publicly
+
+    report(0.0, "reading the files")
+    with watching(lambda progress: report(0.5, f"reading the files, {megabytes(progress.done)}")):
+        if public:
+            return publicly(lambda reader: run(source, token=reader, limits=PUBLIC_LIMITS))
+        return run(source, limits=DEFAULT_LIMITS)
+
+
+def vocabulary(a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
+    """Compare the vocabularies of two sources, in the child, within the same limits; return its JSON."""
+    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+    from hfposemb.progress import watching
+    from hfposemb.vocabularies.comparing import vocabulary_difference as run
+
+    from .fetching import megabytes, publicly
+
+    report(0.0, "reading the tokenizers")
+    with watching(lambda progress: report(0.5, f"reading the tokenizers, {megabytes(progress.done)}")):
+        if public:
+            return publicly(lambda reader: run(a, b, token=reader, limits=PUBLIC_LIMITS)).to_dict()
+        return run(a, b, limits=DEFAULT_LIMITS).to_dict()
+
 
 READING = 0.05
 """Share of the progress bar for starting the child and reading the table."""

@@ -16,8 +16,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.text import one_line
 
-from ..components.events import QUIET
-from ..components.hidden import State
+from ..components.events import QUIET, State
 from ..components.page_script import on_load
 from ..limits import MEASURED_AT_ONCE
 from ..session.address import one_of, written

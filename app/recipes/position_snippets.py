@@ -197,7 +197,8 @@ def buildup(length: int, width: int, pairs: Sequence[int], position: int) -> Rec
         f"rows = hpe.sinusoidal({length}, {width}).position.table.vectors",
         f"tables = {{m: hpe.from_arrays(position=rows[:, : 2 * m]).position for m in ({comma_separated(pairs)})}}",
         "shown = {m: hpe.project(table, dims=2).coordinates for m, table in tables.items()}",
-        f'shown["clock"] = hpe.shift_rotation({position}, {width}).angles  # of every pair, in radians',
+        "# Hands of the clock: sine and cosine of these pairs at one position",
+        f'shown["clock"] = rows[{position}].reshape(-1, 2)[[{comma_separated([m - 1 for m in pairs])}]]',
     ]
     return recipe_of(body, [])
 
@@ -226,3 +227,34 @@ def requirements(source: Opened, *, drawn: bool) -> Recipe:
     options = ("--requirements", *(["--resolution"] if drawn else []), "--json")
     command = [command_line("info", pinned(source), *options)] if is_first(source) else []
     return recipe_of(body, [source], command=command)
+
+
+IMPORTS = ("from hfposemb.checks.rope_report import rope_report",)
+
+
+def _report(source: Opened, search: int | None) -> str:
+    part = "" if is_first(source) else f", part={quoted(source.part)}"
+    return f"found = rope_report({extracted(source)}{part}{'' if search is None else f', search={search}'})"
+
+
+def kernels(source: Opened, multiple: int, search: int | None, *, groups: int) -> Recipe:
+    """Return the recipe of the kernel of each scaling for an input of some trained lengths, averaged in groups."""
+    body = [
+        _report(source, search),
+        f"effects = [one for one in found.effects if one.multiple == {multiple}]",
+        "count = len(effects[0].kernel)",
+        f"starts = np.unique(np.geomspace(1, count, {groups}).astype(int)) - 1",
+        "sizes = np.diff([*starts, count])",
+        "shown = {one.scaling: np.add.reduceat(one.kernel, starts) / sizes for one in effects}",
+    ]
+    return recipe_of(body, [source], imports=IMPORTS)
+
+
+def agreement(source: Opened, search: int | None, *, base: bool) -> Recipe:
+    """Return the recipe of the cosine of declared and plain rotations, and of the numbers of the base."""
+    values = {"agreement": "list(found.agreement.values())", "never turned": "found.never_turned"}
+    if base:
+        values |= {"base": "found.theta", "smallest": "found.base.bound", "lowest": "found.base.lowest"}
+    part = () if is_first(source) else ("--part", source.part)
+    command = command_line("rope", pinned(source), *part, "--json")
+    return recipe_of([_report(source, search), *dict_lines(values)], [source], imports=IMPORTS, command=[command])

@@ -12,14 +12,20 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from uuid import uuid4
 
 import gradio as gr
+import numpy as np
+from gradio.context import get_blocks_context
 from gradio.events import api as gradio_api
+from pydantic import TypeAdapter
 
+from hfposemb.analysis.rows import directed
 from hfposemb.analysis.similarity.nearest_rows import neighbours as nearest
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
+from hfposemb.composition.added_positions import PositionAddition, add_positions
+from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.models.summary import describe
 from hfposemb.reports.json_schema import document
@@ -35,38 +41,149 @@ from ..findings.compare.vocabularies import vocabulary_key
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
-from ..jobs import checking, children
+from ..jobs import children, measuring
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
-from .input_facts import input_facts
+from .answer_schemas import result_schema
+from .parameters import (
+    MOST_MATCHES,
+    MOST_NEIGHBOURS,
+    MOST_POINTS,
+    Centred,
+    Dims,
+    Kept,
+    Matches,
+    Method,
+    Metric,
+    Nearest,
+    Offset,
+    Points,
+    Regex,
+    Row,
+    Rows,
+    Sought,
+    Source,
+    Sources,
+    Table,
+    Text,
+)
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hfposemb.checks.check_report import CheckReport
+    from hfposemb.tables.inputs import Inputs
+
+NEIGHBOURS = 10
+"""Number of nearest neighbours of a piece, of which the share that it keeps is measured."""
+
+
+def input_facts(model: Embeddings, text: str, *, neighbours: bool = False) -> dict[str, Any]:
+    """Return which vectors a model adds for a text, and for each piece its id, position, norms and cosine.
+
+    Args:
+        model: The model.
+        text: A text, which its tokenizer splits.
+        neighbours: Also return the share of its ten nearest neighbours that each piece keeps when its position is
+            added, which reads the whole token table.
+
+    Raises:
+        MissingTableError: If the first layer's input of the model cannot be computed.
+        InputError: For an empty text, and for texts longer than the position table.
+
+    Examples:
+        >>> import hfposemb as hpe
+        >>> found = input_facts(hpe.extract("sample:minilm"), "king")
+        >>> found["added"], found["normalised"], [one["piece"] for one in found["pieces"]]
+        (['token', 'token_type', 'position'], True, ['[CLS]', 'king', '[SEP]'])
+    """
+    inputs = model.inputs(text)
+    parts = {"token": inputs.token, "token_type": inputs.type, "position": inputs.position}
+    added = [name for name, part in parts.items() if part.any()]
+    changed = inputs.normed.shape != inputs.sum.shape or not np.array_equal(inputs.normed, inputs.sum)
+    pieces = _pieces(inputs)
+    if neighbours and "position" in added:
+        for piece, kept in zip(pieces, _kept(model, inputs), strict=True):
+            piece["neighbours_kept"] = kept
+    return {"text": text, "added": added, "normalised": changed, "pieces": pieces}
+
+
+def _pieces(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return id, position, norms and cosine of each piece."""
+    lengths = {
+        f"{name}_norm": np.linalg.norm(part.astype(np.float64), axis=1).tolist()
+        for name, part in (
+            ("token", inputs.token),
+            ("position", inputs.position),
+            ("sum", inputs.sum),
+            ("entering", inputs.normed),
+        )
+    }
+    products = np.einsum("ij,ij->i", inputs.token.astype(np.float64), inputs.sum.astype(np.float64)).tolist()
+    found = []
+    for place, piece in enumerate(inputs.pieces):
+        norms = {name: values[place] for name, values in lengths.items()}
+        scale = norms["token_norm"] * norms["sum_norm"]
+        cosine = products[place] / scale if scale else None
+        where = {"piece": piece, "id": int(inputs.ids[place]), "position": int(inputs.positions[place])}
+        found.append({**where, **norms, "cosine_with_token": cosine})
+    return found
+
+
+def _kept(model: Embeddings, inputs: Inputs) -> list[float | None]:
+    """Return the share of neighbours that each piece keeps, ``None`` where a vector has no direction."""
+    words = add_positions(model, PositionAddition("own"))
+    known, count = directed(model.token), len(words.usable)
+    places: NDArray[np.int64] = np.array(
+        [
+            place
+            for place, (token, position) in enumerate(zip(inputs.ids, inputs.positions, strict=True))
+            if known[token] and 0 <= position < count and words.usable[position]
+        ],
+        np.int64,
+    )
+    kept: list[float | None] = [None] * len(inputs.ids)
+    if len(places):
+        rows, where = inputs.ids[places], inputs.positions[places]
+        (shares,) = retention_in_place(words, rows, where, amplitudes=(1.0,), k=NEIGHBOURS).tolist()
+        for place, share in zip(places.tolist(), shares, strict=True):
+            kept[place] = share
+    return kept
+
 
 T = TypeVar("T")
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
 METRICS = ("cosine", "dot", "euclidean")
 
-MOST_NEIGHBOURS = 1_000
-MOST_POINTS = 20_000
-"""Maximum number of points in one answer."""
-MOST_MATCHES = 1_000
-"""Maximum number of tokens that a search lists in one answer."""
-
 
 def bind(session: Session) -> None:
     """Register the endpoints on the open page; ``session`` determines the limits."""
     endpoints = Endpoints(session)
     answering = partial(_answering, public=session.public)
+    page = get_blocks_context()
+    assert page is not None
     calls = (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity)
     for endpoint in (*calls, endpoints.project, endpoints.compare, endpoints.check, endpoints.vocabulary):
         # Gradio's queue has no turns: what waits in it keeps others out. Ours are ``jobs.turns`` and ``jobs.queue``.
         gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
+        _describe(next(reversed(page.fns.values())), endpoint)
+
+
+def _describe(listener: Any, endpoint: Endpoint) -> None:
+    """Tell Gradio what the parameters and the result of an endpoint are, which it does not read from types."""
+    hints = get_type_hints(endpoint, include_extras=True)
+    told = {name: TypeAdapter(hint).json_schema() for name, hint in hints.items() if name not in ("request", "return")}
+    for component, (name, schema) in zip(listener.inputs, told.items(), strict=True):
+        component.label = name
+        component.api_info().update(schema, additional_description=schema["description"])
+    (result,) = listener.outputs
+    result.label = endpoint.__name__
+    result.api_info().update(result_schema(endpoint.__name__))
 
 
 @dataclass(frozen=True)
@@ -124,7 +241,7 @@ class ModelAccess:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """The endpoints. Their docstrings are the descriptions that API and MCP clients see."""
+    """The endpoints. Their docstrings are what API clients see."""
 
     session: Session
 
@@ -133,29 +250,22 @@ class Endpoints:
         """What opens models and runs heavy work."""
         return ModelAccess(self.session)
 
-    async def info(self, source: str) -> dict[str, Any]:
-        """Describe a model's token and position tables and its position encoding, without reading any table.
-
-        Args:
-            source: A model of the Hub such as "openai-community/gpt2", "sample:bert", or "sinusoidal:512x384".
-        """
+    async def info(self, source: Source) -> dict[str, Any]:
+        """Describe a model's token and position tables and its position encoding, without reading any table."""
         return describe(await self.models.opened(source))
 
     async def search(
-        self, source: str, query: str, regex: bool = False, table: str = "", limit: int = 20, offset: int = 0
+        self,
+        source: Source,
+        query: Sought,
+        regex: Regex = False,
+        table: Table = "",
+        limit: Matches = 20,
+        offset: Offset = 0,
     ) -> dict[str, Any]:
         """Find tokens of a model's vocabulary by a part of their text or a regular expression, shortest first.
 
         Upper and lower case are the same. No table is read, only the tokenizer's files.
-
-        Args:
-            source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            query: A part of a token such as "king", or a regular expression such as "^kin.$": the syntax of Python's re
-                without look-around and back-references.
-            regex: Whether query is a regular expression.
-            table: "token" or another table that info lists; tokens by default.
-            limit: Number of tokens to list, at most 1,000.
-            offset: Number of tokens to skip.
         """
         most, skipped = _count(limit, MOST_MATCHES, "limit"), _whole(offset, "offset")
         wanted, pattern = _text(query, "query").strip(), _flag(regex, "regex")
@@ -167,18 +277,12 @@ class Endpoints:
         matches = [{"row": row, "label": rows.labels[row]} for row in shown]
         return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
 
-    async def tokenise(self, source: str, text: str, neighbours: bool = False) -> dict[str, Any]:
+    async def tokenise(self, source: Source, text: Text, neighbours: Kept = False) -> dict[str, Any]:
         """Split a text with a model's tokenizer, and measure what each piece adds to the first layer's input.
 
         For each piece: its id, its position, the norms of its token vector, of its position vector and of their sum
         with the token-type vector, the norm after any normalisation that follows, and the cosine of the sum with the
         token vector alone.
-
-        Args:
-            source: A model of the Hugging Face Hub, or a sample such as "sample:bert".
-            text: A text of at most 1,024 characters.
-            neighbours: Whether to measure the share of its ten nearest neighbours that each piece keeps when its
-                position is added, which reads the whole token table.
         """
         wanted, measured = _text(text, "text"), _flag(neighbours, "neighbours")
         found = await self.models.opened(source, "position", "inputs", *(["token"] if measured else []))
@@ -186,24 +290,15 @@ class Endpoints:
 
     async def neighbours(
         self,
-        source: str,
-        query: str,
-        k: int = 10,
-        metric: Literal["cosine", "dot", "euclidean"] = "cosine",
-        table: str = "",
-        centred: bool = False,
+        source: Source,
+        query: Row,
+        limit: Nearest = 10,
+        metric: Metric = "cosine",
+        table: Table = "",
+        centred: Centred = False,
     ) -> dict[str, Any]:
-        """List the exact nearest neighbours of a row in a model's embedding table, nearest first.
-
-        Args:
-            source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            query: A token such as "king", or the number of a row.
-            k: Number of neighbours, at most 1,000.
-            metric: "cosine", "dot" or "euclidean".
-            table: "token", "position" or another table that info lists; tokens by default.
-            centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
-        """
-        most = _count(k, MOST_NEIGHBOURS, "k")
+        """List the exact nearest neighbours of a row in a model's embedding table, nearest first."""
+        most = _count(limit, MOST_NEIGHBOURS, "limit")
         _, rows = await self.models.chosen(source, table)
         search: Any = nearest  # overloaded
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
@@ -212,25 +307,18 @@ class Endpoints:
 
     async def similarity(
         self,
-        source: str,
-        rows: list[str],
-        metric: Literal["cosine", "dot", "euclidean"] = "cosine",
-        table: str = "",
-        centred: bool = False,
+        source: Source,
+        rows: Rows,
+        metric: Metric = "cosine",
+        table: Table = "",
+        centred: Centred = False,
     ) -> dict[str, Any]:
         """Compare chosen rows of an embedding table with each other, and report how unusual each value is.
 
         This is given as the percentile among random pairs, and as the rank of each row among all neighbours of the
         other, 1 for the nearest.
-
-        Args:
-            source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            rows: Tokens such as ["king", "queen", "bread"], or row numbers; at most 12.
-            metric: "cosine", "dot" or "euclidean".
-            table: "token", "position" or another table that info lists; tokens by default.
-            centred: Whether to subtract the mean row first, for tables whose rows share a direction: see the notes.
         """
-        asked = [_row(row) for row in _list(rows, MOST_WORDS, "rows")]
+        asked = _list(rows, MOST_WORDS, "rows", _row)
         _, whole = await self.models.chosen(source, table)
         how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
         found = await self.models.computed(pair_similarities, whole, asked, **how)
@@ -239,23 +327,14 @@ class Endpoints:
     async def project(
         self,
         request: gr.Request,
-        source: str,
-        method: Literal["pca", "umap"] = "pca",
-        dims: int = 2,
-        table: str = "position",
-        points: int = 2_000,
+        source: Source,
+        method: Method = "pca",
+        dims: Dims = 2,
+        table: Table = "position",
+        limit: Points = 2_000,
     ) -> dict[str, Any]:
-        """Project an embedding table to two or three dimensions, and report the quality of the projection.
-
-        Args:
-            request: The HTTP request, passed by Gradio.
-            source: A model of the Hugging Face Hub, a sample such as "sample:bert", or a closed form.
-            method: "pca", or "umap", which may take minutes the first time.
-            dims: 2 or 3.
-            table: "position", "token" or another table that info lists.
-            points: Number of points to return, from the first row on; at most 20,000.
-        """
-        size, count = _one_of(dims, (2, 3)), _count(points, MOST_POINTS, "points")
+        """Project an embedding table to two or three dimensions, and report the quality of the projection."""
+        size, count = _one_of(dims, (2, 3)), _count(limit, MOST_POINTS, "limit")
         role, rows = await self.models.chosen(source, table)
         if _one_of(method, ("pca", "umap")) == "pca":
             found = await self.models.computed(self.session.pca, rows, size)
@@ -282,45 +361,31 @@ class Endpoints:
             "neighbours_kept_by_chance": quality.kept_by_chance,
         }
 
-    async def compare(self, request: gr.Request, sources: list[str]) -> dict[str, Any]:
-        """Measure up to eight models and compare them pairwise, with chance levels where there are calibrated ones.
-
-        Args:
-            request: The HTTP request, passed by Gradio.
-            sources: Models of the Hub, samples or closed forms, such as ["sample:bert", "sinusoidal:256x128"].
-        """
-        texts = list(dict.fromkeys(_list(sources, MOST_SOURCES, "sources")))
+    async def compare(self, request: gr.Request, sources: Sources) -> dict[str, Any]:
+        """Measure up to eight models and compare them pairwise, with chance levels where there are calibrated ones."""
+        texts = list(dict.fromkeys(_list(sources, MOST_SOURCES, "sources", partial(_text, name="each of sources"))))
         for text in texts:
             await self.models.opened(text, "position", "token")
         key = comparison_key(texts, public=self.session.public)
         return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
 
-    async def check(self, request: gr.Request, source: str) -> dict[str, Any]:
+    async def check(self, request: gr.Request, source: Source) -> dict[str, Any]:
         """Look for faults in a model's files, and return each with its severity, why it matters and what corrects it.
 
         Configuration, weights and tokenizer are compared with each other, and rows of the tables are examined. Nothing
         is executed, and of a model on the Hub at most 2 MB are read.
-
-        Args:
-            request: The HTTP request, passed by Gradio.
-            source: A model of the Hub such as "openai-community/gpt2", or a sample such as "sample:bert".
         """
         key = check_key(_text(source, "source"), public=self.session.public)
-        report: CheckReport = await self.models.in_child(request, key, checking.check, source)
+        report: CheckReport = await self.models.in_child(request, key, measuring.check, source)
         return report.to_json()
 
-    async def vocabulary(self, request: gr.Request, source: str, other: str) -> dict[str, Any]:
+    async def vocabulary(self, request: gr.Request, source: Source, other: Source) -> dict[str, Any]:
         """Compare the vocabularies of two models: can they be merged, draft for each other, or be distilled?
 
         Tokens are compared by the text that their ids stand for; only the files of the tokenizers are read.
-
-        Args:
-            request: The HTTP request, passed by Gradio.
-            source: A model of the Hub such as "openai-community/gpt2", or a sample such as "sample:bert".
-            other: The second model.
         """
         key = vocabulary_key(_text(source, "source"), _text(other, "other"), public=self.session.public)
-        found: dict[str, Any] = await self.models.in_child(request, key, checking.vocabulary, source, other)
+        found: dict[str, Any] = await self.models.in_child(request, key, measuring.vocabulary, source, other)
         return found
 
 
@@ -358,10 +423,10 @@ def _whole(value: object, name: str) -> int:
     return value
 
 
-def _list(values: object, most: int, name: str) -> list[str]:
+def _list(values: object, most: int, name: str, each: Callable[[object], T]) -> list[T]:
     if not isinstance(values, list) or not 1 <= len(values) <= most:
         raise InputError(f"{name} must be a list of 1 to {most} strings; got {written(values)}")
-    return [_text(value, f"each of {name}") for value in values]
+    return [each(value) for value in values]
 
 
 def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:

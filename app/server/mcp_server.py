@@ -37,8 +37,8 @@ from hfposemb.text import one_line
 from ..failures import is_bug, said_of
 from ..jobs.turns import ASKER
 from ..jobs.visitor import Visitor
+from .answer_schemas import output_schema
 from .mcp_answers import text_of
-from .mcp_schemas import output_schema
 from .mcp_tools import PREFIX, Tool, Tools
 from .ownership import with_body
 from .reach import is_loopback

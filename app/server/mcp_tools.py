@@ -7,14 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import gradio as gr
 from pydantic import Field
 
-from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
-from .api import MOST_MATCHES, MOST_NEIGHBOURS, MOST_POINTS, Endpoints
+from .api import Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs
+from .parameters import (
+    MOST_NEIGHBOURS,
+    MOST_POINTS,
+    Centred,
+    Dims,
+    Kept,
+    Matches,
+    Method,
+    Metric,
+    Nearest,
+    Offset,
+    Points,
+    Regex,
+    Row,
+    Rows,
+    Sought,
+    Source,
+    Sources,
+    Table,
+    Text,
+)
 
 if TYPE_CHECKING:
     from ..session.state import Session
@@ -22,28 +42,7 @@ if TYPE_CHECKING:
 PREFIX = "hfposemb_"
 Tool = Callable[..., Awaitable[Answer]]
 
-_SOURCE = (
-    'Hub model such as "openai-community/gpt2"; "sample:minilm", which needs no network; or a closed form such as '
-    '"sinusoidal:512x384" (rows x width).'
-)
-Source = Annotated[str, Field(description=_SOURCE, max_length=LONGEST_TEXT)]
 Full = Annotated[bool, Field(description="Return everything in full precision, however long.")]
-Offset = Annotated[int, Field(description="Number of entries to skip.", ge=0)]
-Table = Annotated[
-    str,
-    Field(
-        description='"token", "position" or another table of hfposemb_info. Default: tokens, else positions.',
-        max_length=LONGEST_TEXT,
-    ),
-]
-Metric = Annotated[Literal["cosine", "dot", "euclidean"], Field(description="How rows are compared.")]
-Centred = Annotated[
-    bool,
-    Field(
-        description="Whether to subtract the mean row first, for tables whose rows share a direction (anisotropy above "
-        "about 0.2)."
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -82,13 +81,10 @@ class Tools:
         self,
         request: gr.Request,
         source: Source,
-        query: Annotated[
-            str,
-            Field(description='A part of a token such as "king", or a regular expression.', max_length=LONGEST_QUERY),
-        ],
-        regex: Annotated[bool, Field(description='Whether query is a regular expression such as "^kin.$".')] = False,
+        query: Sought,
+        regex: Regex = False,
         table: Table = "",
-        limit: Annotated[int, Field(description="Number of tokens to list.", ge=1, le=MOST_MATCHES)] = 20,
+        limit: Matches = 20,
         offset: Offset = 0,
         full: Full = False,
     ) -> Answer:
@@ -104,14 +100,8 @@ class Tools:
         self,
         request: gr.Request,
         source: Source,
-        text: Annotated[str, Field(description="A text, such as a sentence.", max_length=LONGEST_TEXT)],
-        neighbours: Annotated[
-            bool,
-            Field(
-                description="Whether to measure the share of its ten nearest neighbours that each piece keeps when its "
-                "position is added, which reads the whole token table."
-            ),
-        ] = False,
+        text: Text,
+        neighbours: Kept = False,
         offset: Offset = 0,
         full: Full = False,
     ) -> Answer:
@@ -128,11 +118,8 @@ class Tools:
         self,
         request: gr.Request,
         source: Source,
-        query: Annotated[
-            str | int,
-            Field(description='A token such as "king", as hfposemb_search lists it, or the number of a row.'),
-        ],
-        limit: Annotated[int, Field(description="Number of neighbours.", ge=1, le=MOST_NEIGHBOURS)] = 10,
+        query: Row,
+        limit: Nearest = 10,
         offset: Offset = 0,
         metric: Metric = "cosine",
         table: Table = "",
@@ -145,21 +132,14 @@ class Tools:
         pairs: where it is large, every cosine is, and centred=true separates the rows.
         """
         most = min(offset + limit, MOST_NEIGHBOURS)
-        found = await self.endpoints.neighbours(source, str(query), most, metric, table, centred)
+        found = await self.endpoints.neighbours(source, query, most, metric, table, centred)
         return Answer(found, "neighbours", found.pop("neighbours")[offset:], offset)
 
     async def similarity(  # noqa: PLR0913 - keywords with defaults
         self,
         request: gr.Request,
         source: Source,
-        rows: Annotated[
-            list[str | int],
-            Field(
-                description='Tokens such as ["king", "queen", "bread"], or row numbers.',
-                min_length=1,
-                max_length=MOST_WORDS,
-            ),
-        ],
+        rows: Rows,
         metric: Metric = "cosine",
         table: Table = "",
         centred: Centred = False,
@@ -171,7 +151,7 @@ class Tools:
         A cosine alone says little. So each pair comes with its percentile among random pairs of rows, and with the
         rank of each row among the neighbours of the other, 1 for the nearest.
         """
-        found = await self.endpoints.similarity(source, [str(row) for row in rows], metric, table, centred)
+        found = await self.endpoints.similarity(source, rows, metric, table, centred)
         names = ("table", "metric", "centred", "anisotropy", "random_pairs", "others", "notes")
         return Answer({name: found[name] for name in names}, "pairs", row_pairs(found)[offset:], offset)
 
@@ -179,12 +159,10 @@ class Tools:
         self,
         request: gr.Request,
         source: Source,
-        method: Annotated[
-            Literal["pca", "umap"], Field(description='"umap" of a large table may take minutes the first time.')
-        ] = "pca",
-        dims: Annotated[Literal[2, 3], Field(description="Number of dimensions.")] = 2,
+        method: Method = "pca",
+        dims: Dims = 2,
         table: Table = "position",
-        limit: Annotated[int, Field(description="Number of points.", ge=1, le=MOST_POINTS)] = 30,
+        limit: Points = 30,
         offset: Offset = 0,
         full: Full = False,
     ) -> Answer:
@@ -203,9 +181,7 @@ class Tools:
     async def compare(
         self,
         request: gr.Request,
-        sources: Annotated[
-            list[str], Field(description=f"Sources. Each: {_SOURCE}", min_length=1, max_length=MOST_SOURCES)
-        ],
+        sources: Sources,
         offset: Offset = 0,
         full: Annotated[
             bool,

@@ -239,7 +239,13 @@ class VisitedPage(gr.Blocks, metaclass=_NoStub):
         return found
 
     def _forget(self, called: str | None) -> None:
-        """Drop the session of a program that was answered, and those of pages that were left a while ago."""
+        """Drop the session of a program that was answered, and those of pages that were left a while ago.
+
+        Gradio keeps how long each listener took for ever, and with it a tab that one visitor has opened.
+        """
+        times = self._queue.process_time_per_fn
+        for listener in [one for one in times if one.rendered_in is not None]:
+            del times[listener]
         sessions, used = self.state_holder.session_data, self.state_holder.time_last_used
         before = datetime.now() - timedelta(seconds=LEFT_SECONDS)
         left = [name for name, session in list(sessions.items()) if session.is_closed and used[name] < before]

@@ -161,19 +161,30 @@ def _exists(text: str) -> bool:
     return False
 
 
-def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
-    """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``."""
+@dataclass(frozen=True)
+class Address:
+    """What writes the URL: the component ``line``, and the function that returns its value from those of ``told``."""
+
+    line: gr.HTML
+    told: Sequence[Component]
+    say: Callable[..., str]
+
+
+def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) -> Address:
+    """Bind the URL to the sources, the active tab and every registered control of a page that has the tabs ``keys``.
+
+    The controls of the sessions ``late`` are those of tabs that are drawn later: they take their values from ``view``.
+    """
     controls: list[Control] = session.controls
-    names = [MODELS, TAB, *(one.name for one in controls)]
+    later: list[Control] = [one for tab in late for one in tab.controls]
+    opens = {name: fold for one in (session, *late) for name, fold in one.opens.items()}
+    names = [MODELS, TAB, *(one.name for one in (*controls, *later))]
     script = on_load("followAddress", names=names)  # other query parameters of the page are preserved
     line = gr.HTML("", html_template="", js_on_load=script, apply_default_css=False, elem_classes="unseen")
 
-    def say(restored: str, texts: list[str], active: str, *values: Any, asked: str = "") -> str:
-        differs = {
-            one.name: one.write(value)
-            for one, value in zip(controls, values, strict=True)
-            if value is not None and value != one.first
-        }
+    def say(restored: str, texts: list[str], active: str, view: dict[str, str], *values: Any, asked: str = "") -> str:
+        known = {**differing(controls, values), **view}
+        differs = {name: known[name] for name in names if name in known}
         models = () if list(texts) == list(session.first) else list(filter(None, texts))
         query = written(differs, models, "" if active == keys[0] else active)
         return json.dumps({"query": query, "restored": restored, "asked": asked})
@@ -182,37 +193,49 @@ def bind(session: Any, bar: Any, keys: Sequence[str]) -> None:
         return say(*values, asked=uuid4().hex)
 
     def show(event: Happened, own: list[str]) -> list[Any]:
-        found = unfolding(read(event.get("query") or ""), session.opens)
+        found = unfolding(read(event.get("query") or ""), opens)
         texts, beyond = session.fitting(list(sources_of(found.get(MODELS, ()), public=session.public)))
         texts = texts or list(session.first)
         tab = next((key for key in found.get(TAB, ()) if key in keys), keys[0])
-        updates = [_update(one, found[one.name][0] if one.name in found else None, texts) for one in controls]
-        values = dict(zip(names[2:], updates, strict=True))
-        folds = [gr.update(open=values[name]) for name in session.folds]
-        return [texts, beyond, *session.show(tab), *updates, *folds, *bar.updates(texts, own), uuid4().hex]
+        told = {name: values[0] for name, values in found.items()}
+        view = differing(later, [value_of(one, told, texts) for one in later])
+        set_by_link = taken(session, told, texts)
+        return [texts, beyond, *session.show(tab), view, *set_by_link, *bar.updates(texts, own), uuid4().hex]
 
     components = [one.component for one in controls]
-    told = [session.restored, session.sources, session.active, *components]
-    gr.on([one.change for one in told], say, told, line, trigger_mode="always_last", **QUIET)
+    told = [session.restored, session.sources, session.active, session.view, *components]
+    changes = [one.change for one in told if one is not session.view]  # who changes that writes the URL as well
+    gr.on(changes, say, told, line, trigger_mode="always_last", **QUIET)
     # Events are answered in order: what was done before the link was asked for, and what that sets, is answered first.
     settled = line.submit(lambda: None, **QUIET)
     for _ in range(HOPS):
         settled = settled.then(lambda: None, **QUIET)
     settled.then(answer, told, line, **QUIET)
-    kept = [session.sources, session.beyond, session.tabs, session.active]
+    kept = [session.sources, session.beyond, session.tabs, session.active, session.view]
     shown = [*kept, *components, *session.folds.values(), *bar.shown]
     line.select(show, session.own, [*shown, session.restored], **QUIET)
+    return Address(line, told, say)
 
 
-def _update(one: Control, text: str | None, texts: Sequence[str]) -> Any:
-    """Return the update of a control: the value in the URL if valid, otherwise its initial value."""
-    value, choices = one.first, None if one.choices is None else one.choices(texts)
-    if text is not None:
+def differing(controls: Sequence[Control], values: Sequence[Any]) -> dict[str, str]:
+    """Return what controls hold that differs from the first paint, as text by their names."""
+    pairs = zip(controls, values, strict=True)
+    return {one.name: one.write(value) for one, value in pairs if value is not None and value != one.first}
+
+
+def value_of(one: Control, told: Mapping[str, str], texts: Sequence[str]) -> Any:
+    """Return the value of a control: the one in the URL if valid, otherwise its initial value."""
+    if one.name in told:
         with suppress(ValueError):
-            value = (one.read if choices is None else one_of([other for _, other in choices]))(text)
-    if isinstance(one.component, gr.State):
-        return value
-    if choices is None:
-        return gr.update(value=value)
-    known = value in [other for _, other in choices]
-    return gr.update(choices=choices, value=value if known else next((other for _, other in choices), None))
+            read = one.read if one.choices is None else one_of([other for _, other in one.choices(texts)])
+            return read(told[one.name])
+    return one.first
+
+
+def taken(session: Any, told: Mapping[str, str], texts: Sequence[str]) -> list[Any]:
+    """Return the updates of the controls of a session, then of its folds, to what a URL holds."""
+    values = {one.name: value_of(one, told, texts) for one in session.controls}
+    folds = [gr.update(open=values[name]) for name in session.folds]
+    states = [isinstance(one.component, gr.State) for one in session.controls]
+    updates = zip(states, values.values(), strict=True)
+    return [*(value if state else gr.update(value=value) for state, value in updates), *folds]

@@ -15,8 +15,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError
 from hfposemb.tables.table import EmbeddingTable
 
-from ..components.events import QUIET
-from ..components.hidden import State
+from ..components.events import QUIET, State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
 from ..jobs import children

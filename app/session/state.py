@@ -16,9 +16,8 @@ from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
-from ..components.events import QUIET, UNFOLDED
+from ..components.events import QUIET, UNFOLDED, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..failures import said_of
@@ -98,6 +97,12 @@ class Session:
     restored: gr.State = field(default_factory=lambda: State(""))
     """Changes when the controls were set from a URL and everything is to be redrawn with their values."""
 
+    view: gr.State = field(default_factory=lambda: State({}))
+    """What the controls of late tabs hold that differs from the first paint, as text by their names in the URL."""
+
+    loads: tuple[Any, ...] = ()
+    """The event that follows the drawing of a late tab: see ``late_tabs``."""
+
     def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
         """Return the session for one tab: it needs the parts ``needs`` and is redrawn when ``due`` changes."""
         return replace(self, key=key, needs=tuple(needs), due=due or self.due)
@@ -144,7 +149,7 @@ class Session:
 
         A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
         """
-        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=after)
+        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=[*self.loads, *after])
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""

@@ -8,7 +8,7 @@ import { followQuestions, openCard } from "./links.js";
 import { markPosition } from "./marked_position.js";
 import { rememberSources } from "./preferences.js";
 import { page } from "../../hfposemb/figures/static/pages/page.js";
-import { announceReady } from "./ready.js";
+import { announceReady, openTab } from "./ready.js";
 import { drawStyledRow } from "./styled_row.js";
 import { signInOrOut } from "./sign_in.js";
 import { stepSlider } from "./step_slider.js";
@@ -17,7 +17,7 @@ import { pageHeader, sourceField } from "./page_header.js";
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
   announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, foldControls, followAddress, followQuestions,
-  lessonPath, lessonResult, markPosition, openCard, pageHeader, rememberSources, saveFile, signInOrOut, sourceField,
+  lessonPath, lessonResult, markPosition, openCard, openTab, pageHeader, rememberSources, saveFile, signInOrOut, sourceField,
   stepSlider,
 };
 

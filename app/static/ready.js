@@ -25,3 +25,14 @@ export function announceReady({ props, watch }) {
   watch("value", say);
   say(); // the answer may have come before this script
 }
+
+/**
+ * Ask for a tab whenever the place that it is to be drawn in is seen, until it is drawn: its style sheet then hides that.
+ * @param {GradioElement} host
+ */
+export function openTab({ element, trigger }) {
+  const seen = new IntersectionObserver((entries) => {
+    if (entries.some((one) => one.isIntersecting)) trigger("submit", {});
+  });
+  seen.observe(element);
+}

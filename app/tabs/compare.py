@@ -12,9 +12,8 @@ import gradio as gr
 from hfposemb.errors import HfposembError
 from hfposemb.text import one_line
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
@@ -25,6 +24,7 @@ from ..findings.compare.comparison import (
     ROLES,
     TOKENS,
     Compared,
+    ComparisonJobs,
     compared,
     figures_html,
     maps_of,
@@ -37,7 +37,6 @@ from ..findings.compare.comparison import (
     part_of,
     parts_of,
 )
-from ..findings.compare.comparison_jobs import ComparisonJobs
 from ..findings.compare.quantisation import quantisation_fold
 from ..findings.compare.vocabularies import vocabulary_fold
 from ..session.address import number_up_to, text_up_to

@@ -11,9 +11,8 @@ import gradio as gr
 
 from hfposemb.reports.position_findings import Value
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow

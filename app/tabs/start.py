@@ -11,9 +11,8 @@ import gradio as gr
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow

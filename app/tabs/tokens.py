@@ -13,10 +13,9 @@ import gradio as gr
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.files import kept_file
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import PanelRow
@@ -32,17 +31,17 @@ from ..findings.chosen_word import (
     with_tokens,
     write_word,
 )
-from ..findings.tokens.head_reading import reading_row
-from ..findings.tokens.selected_tokens import found_tokens, rows_of
-from ..findings.tokens.token_head import head_row
+from ..findings.tokens.token_head import head_row, reading_row
 from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
 from ..findings.tokens.token_selection import (
     NOTHING,
     Selection,
+    found_tokens,
     outlined,
     read_selection,
+    rows_of,
     table_of,
     words_of,
     write_selection,
@@ -411,7 +410,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
 def bind_search(session: Session, layout: Layout) -> None:
     """Bind the search field, and the words that other tabs request."""
     word, search, regex, sought = layout.word, layout.search, layout.regex, layout.sought
-    session.asked.change(take, session.asked, [word, search, sought], **QUIET)
+    gr.on([session.asked.change, *session.loads], take, session.asked, [word, search, sought], **QUIET)
     search.input(look, [search, regex, word], sought, trigger_mode="always_last", **QUIET)
     sent = [search.submit, regex.input]
     gr.on(sent, choose, [search, regex], [word, sought], trigger_mode="always_last", **QUIET)
@@ -440,8 +439,12 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     word.change(write_search, [word, sought], search, **QUIET)
     # Only values from the URL are written back: a typing visitor is already further on.
     shown_search = [search, layout.regex]
-    session.restored.change(
-        lambda state, sought: [write_search(state, sought), bool(sought[1])], [word, sought], shown_search, **QUIET
+    gr.on(
+        [session.restored.change, *session.loads],
+        lambda state, sought: [write_search(state, sought), bool(sought[1])],
+        [word, sought],
+        shown_search,
+        **QUIET,
     )
     gr.on(
         [row.select for row in (layout.plan, layout.words, layout.found)],

@@ -15,9 +15,8 @@ from hfposemb.errors import HfposembError
 from hfposemb.text import one_line
 
 from .. import limits
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.step import of_steps, step_field

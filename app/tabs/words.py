@@ -13,9 +13,8 @@ from hfposemb.composition.amplitude_sweep import AMPLITUDES, step_of
 from hfposemb.errors import HfposembError
 from hfposemb.text import one_line, sentence_case
 
-from ..components.events import QUIET
+from ..components.events import QUIET, State
 from ..components.happened import Happened
-from ..components.hidden import State
 from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..findings.chosen_word import which_choices
@@ -31,8 +30,13 @@ from ..findings.words.sum_amplitude import (
     recovery_panel,
     survival_panel,
 )
-from ..findings.words.sum_claims import concatenation_panel, interference_panel, window_panel
-from ..findings.words.sum_clouds import cloud_panel, variance_panel
+from ..findings.words.sum_claims import (
+    cloud_panel,
+    concatenation_panel,
+    interference_panel,
+    variance_panel,
+    window_panel,
+)
 from ..findings.words.sum_view import CALLED, FIRST_ANCHORS, Asked, View, source_of, view_of
 from ..findings.words.word_order import reorder_panel, shuffled
 from ..limits import LONGEST_SENTENCE, MOST_WORDS

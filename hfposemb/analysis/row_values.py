@@ -135,11 +135,6 @@ def usable(table: EmbeddingTable, metric: Metric) -> NDArray[np.bool_]:
     return frame_of(table, metric).usable(metric)
 
 
-def read_rows(table: EmbeddingTable, rows: Rows) -> Vectors:
-    """Return the given rows [m, width] in order, reading no others."""
-    return table.take(rows)
-
-
 def values_of(left: Floats, right: Floats, metric: Metric, lengths: Floats) -> Floats:
     """Return the value of each pair of rows in float64; equal rows give bit-identical values, so that ties are exact.
 

@@ -39,7 +39,7 @@ class WholeTable(SavedTables):
 
     Attributes:
         vectors: Its rows [n, d], read-only.
-        facts: What it states about them; see ``tables.saved.facts``.
+        facts: What it states about them; see ``tables.saved.writing``.
         limits: Limits of what is read.
     """
 

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.file_choice import is_index, locate
+from ..checkpoints.formats import ReadTensors
 from ..checkpoints.hub.repository import HubCheckpoint, open_hub
 from ..checkpoints.limits import Limits
 from ..checkpoints.quantised.decoded import as_stored, at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.tokenizers.chat_templates import TEMPLATE, TextReader, local_text
+from ..checkpoints.tokenizers.small_files import TEMPLATE, TextReader, local_text
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..lazy_attributes import lazy_attribute
 from ..models.architectures.config_values import class_of, part_config
@@ -24,7 +25,7 @@ from ..models.architectures.families import likely_tables
 from ..models.architectures.head_names import is_headed
 from ..models.architectures.table_names import outside_layers
 from ..models.extraction import from_disk, from_repository
-from ..models.opened_model import Tensors, nothing
+from ..models.opened_model import nothing
 from ..models.opening import open_tensors, small_file, tokenizer_folder
 from ..progress import Traffic
 from ..tables.embeddings import Embeddings
@@ -61,7 +62,7 @@ class CheckedSource:
 
     name: str
     embeddings: Embeddings
-    tensors: Tensors
+    tensors: ReadTensors
     full: bool
     folder: Callable[[], Path | None]
     json: Callable[[str], dict[str, Any] | None]
@@ -182,7 +183,7 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, access: A
     )
 
 
-def _attribute(tensors: Tensors, name: str) -> Any:
+def _attribute(tensors: ReadTensors, name: str) -> Any:
     return getattr(tensors, name, None)
 
 
@@ -233,7 +234,7 @@ def _texts(there: HubCheckpoint, full: bool) -> TextReader:
     return text
 
 
-def _headers(tensors: Tensors, full: bool) -> Callable[[str], bool]:
+def _headers(tensors: ReadTensors, full: bool) -> Callable[[str], bool]:
     def known(name: str) -> bool:
         return full or at_hand(tensors, name)
 

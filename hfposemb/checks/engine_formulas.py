@@ -138,6 +138,11 @@ def laguna_squared(given: Stated) -> Computed:
     return with_attention(given, mscale(given.extension) * (given.number("attention_factor", 1.0) or 1.0))
 
 
+def laguna_mscale(given: Stated) -> Computed:
+    """The factor 0.1 · attention_factor · ln s + 1."""
+    return with_attention(given, mscale(given.extension, given.number("attention_factor", 1.0) or 1.0))
+
+
 def mlx_yarn(given: Stated) -> Computed:
     """Return the ratio of mscale and mscale_all_dim, 1 and 0 where they are not stated."""
     return with_attention(given, mscale_ratio(given), rounded=True)
@@ -150,6 +155,11 @@ def llama_yarn(given: Stated) -> Computed:
         return with_attention(given, 1.0, rounded=True)
     writes = given.model_type in (*DEEPSEEK, "ministral3", "mistral4")
     return with_attention(given, mscale(given.extension) / mscale(given.extension, weight_all * writes), rounded=True)
+
+
+def plain_yarn(given: Stated) -> Computed:
+    """The factor 0.1 ln s + 1, whatever else is stated."""
+    return with_attention(given, mscale(given.extension))
 
 
 def llama_yarn_before(given: Stated) -> Computed:

@@ -15,13 +15,11 @@ from .check_report import CheckReport
 from .checked_source import CheckedSource, open_source
 from .findings import SEVERITIES, Finding
 from .output_head import check_head
-from .position_tables import check_positions
 from .rope_engines import check_engines
 from .rotary_settings import check_rope
 from .stored_files import check_files, check_index
-from .table_rows import check_further_rows, check_rows
-from .token_ids import check_ids
-from .tokenizer_files import read_tokens
+from .table_rows import check_further_rows, check_positions, check_rows
+from .tokenizer_files import check_ids, read_tokens
 
 
 def check(

@@ -12,7 +12,7 @@ from ..checkpoints.limits import DEFAULT_LIMITS
 from ..checkpoints.safetensors.checkpoint import PLAIN, Checkpoint
 from ..checkpoints.strict_json import read_json
 from ..models.architectures.config_values import class_of, in_gguf, name_of, whole_number
-from ..models.architectures.needed_tables import needed_tables
+from ..models.architectures.tied_types import needed_tables
 from .catalogue import finding
 from .checked_source import CheckedSource, configurations, index_of
 from .findings import Finding

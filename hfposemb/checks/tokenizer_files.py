@@ -1,4 +1,4 @@
-"""What the files of a tokenizer say: tokens by id, special tokens, and the tokens that the chat template writes."""
+"""What the files of a tokenizer say: tokens by id, special tokens, tokens of the chat template; findings about ids."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..checkpoints.tokenizers.chat_templates import chat_template
+from ..checkpoints.tokenizers.small_files import chat_template
 from ..checkpoints.tokenizers.vocabulary import Vocabulary
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary
 from ..errors import SourceError
-from ..models.architectures.config_values import whole_number
+from ..models.architectures.config_values import name_of, vocabularies, whole_number
+from ..models.architectures.families import is_known
 from .catalogue import finding
-from .checked_source import SMALL_FILES, CheckedSource
-from .findings import Finding
+from .checked_source import SMALL_FILES, CheckedSource, as_json, text_field
+from .findings import Finding, Severity
 
 ROLES = ("bos", "eos", "pad", "cls", "sep", "mask", "unk")
 MARKED = re.compile(r"<\|[\w.-]{1,60}\|>")
@@ -139,3 +140,132 @@ def _conflicts(
                 said = f"{len(differing)} ids differ between {file} and {other}: {row} is {tokens[row]!r} and "
                 said += repr(theirs[row])
                 yield finding("two-tokens-one-id", said, file=file, ids=len(differing), first=row)
+
+
+PADDING = 1024
+"""Fewer rows than this beyond the tokens are taken for padding."""
+
+_MORE_ROWS: Mapping[str, int] = {"mllama": 8, "mllama_text_model": 8, "moshi": 1, "moshi_depth": 1}
+"""Model types whose table has more rows than their vocabulary: mllama has eight for images, moshi one for padding."""
+
+_OTHER_ROWS = ("cpmant", "kyutai_speech_to_text")
+"""Model types whose table continues with rows for prompts or for the codes of sound."""
+
+_IDS = ("bos_token_id", "eos_token_id", "sep_token_id", "cls_token_id", "decoder_start_token_id")
+
+
+def check_ids(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
+    """Yield findings about the number of rows, the tokenizer's ids and the special tokens."""
+    yield from tokens.findings
+    table = source.table("token")
+    if table is None:
+        return
+    rows = table.shape[0]
+    yield from _vocabulary_size(source, rows, str(table.provenance.tensor))
+    yield from _tokenizer(tokens, rows)
+    yield from _special(source, tokens, rows)
+    yield from _padding(source, tokens, rows)
+    for token in tokens.unknown_in_template()[:1]:
+        several = tokens.unknown_in_template()
+        said = f"the chat template writes {', '.join(several[:4])}, which the vocabulary does not have"
+        yield finding("template-token", said, fix={"token": token}, tokens=len(several), first=token)
+
+
+def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[Finding]:
+    stated = whole_number(source.text, "vocab_size", low=1)
+    if stated is None or rows in (stated, stated + _MORE_ROWS.get(text_field(source.text, "model_type"), 0)):
+        return
+    # A table may hold several vocabularies, as for the codebooks of audio models.
+    kinds = {text_field(source.text, "model_type"), source.model_type}
+    sizes = vocabularies(source.config)
+    if kinds & set(_OTHER_ROWS) or rows % stated == 0 or rows in sizes or rows - stated in sizes:
+        return
+    said = f"{name_of(source.config)} states {stated:,} tokens, but {tensor} has {rows:,} rows"
+    severity: Severity | None = None if is_known(source.config) else "suspicious"
+    yield finding("vocabulary-size", said, severity=severity, stated=stated, rows=rows)
+
+
+def _tokenizer(tokens: Tokens, rows: int) -> Iterator[Finding]:
+    known = tokens.by_id
+    if not known:
+        return
+    largest = max(known)
+    if largest >= rows:
+        beyond = [row for row in known if row >= rows]
+        said = (
+            f"{len(beyond)} tokens have ids from {min(beyond):,} to {largest:,}, but the table ends at row {rows - 1:,}"
+        )
+        said += f"; the first is {known[min(beyond)]!r}"
+        yield finding("token-beyond-table", said, fix={"needed": largest + 1}, tokens=len(beyond), rows=rows)
+    if tokens.vocabulary is None:
+        return
+    missing = largest + 1 - len(known)
+    if missing > 0:
+        first = next(row for row in range(largest) if row not in known)
+        said = f"{missing:,} ids below {largest:,} belong to no token; the first is {first:,}"
+        yield finding("missing-ids", said, missing=missing, first=first)
+    surplus = rows - largest - 1
+    if surplus <= 0:
+        return
+    multiple = rows & -rows
+    said = f"the table has {rows:,} rows, the tokenizer {largest + 1:,} ids: {surplus:,} rows belong to no token"
+    if surplus < PADDING and surplus <= largest:
+        said += f"; {rows:,} is a multiple of {multiple}"
+        yield finding("padded-rows", said, rows=rows, tokens=largest + 1, surplus=surplus, multiple=multiple)
+    else:
+        yield finding("surplus-rows", said, rows=rows, tokens=largest + 1, surplus=surplus)
+
+
+def _ids(stated: Any) -> list[int]:
+    listed = stated if isinstance(stated, list) else [stated]
+    return [one for one in listed if isinstance(one, int) and not isinstance(one, bool)]
+
+
+def _stated(source: CheckedSource, name: str) -> list[int]:
+    return _ids(source.text.get(name, source.config.get(name)))
+
+
+def _special(source: CheckedSource, tokens: Tokens, rows: int) -> Iterator[Finding]:
+    for name in _IDS:
+        token = tokens.roles.get(name.removesuffix("_token_id"))
+        expected = tokens.id_of(token) if token is not None else None
+        wrong = [one for one in _stated(source, name) if not 0 <= one < rows]
+        if wrong:
+            said = f"{name} is {wrong[0]:,}, but the token table has the rows 0 to {rows - 1:,}"
+            # A configuration class has default ids, which nothing uses where there is no tokenizer.
+            severity: Severity | None = None if tokens.stated and max(wrong) >= 0 else "suspicious"
+            fix = {"field": name, "expected": as_json(expected)}
+            yield finding("special-id", said, severity=severity, fix=fix, id=wrong[0], rows=rows)
+            continue
+        if name in ("bos_token_id", "eos_token_id"):
+            yield from _differing(source, tokens, name)
+
+
+def _differing(source: CheckedSource, tokens: Tokens, name: str) -> Iterator[Finding]:
+    token = tokens.roles.get(name.removesuffix("_token_id"))
+    expected = tokens.id_of(token) if token is not None else None
+    generation = None if source.remote and not source.full else source.json("generation_config.json")
+    stated = [*_stated(source, name), *_ids((generation or {}).get(name))]
+    if expected is None or not stated or expected in stated:
+        return
+    said = f"config.json states {name} {stated[0]:,} ({tokens.by_id.get(stated[0], 'not known')!r}), the tokenizer "
+    said += f"{token!r}, which is {expected:,}"
+    yield finding("special-ids-differ", said, fix={"field": name}, stated=stated[0], expected=expected)
+
+
+def _padding(source: CheckedSource, tokens: Tokens, rows: int) -> Iterator[Finding]:
+    token = tokens.roles.get("pad")
+    expected = tokens.id_of(token) if token is not None else None
+    for one in _stated(source, "pad_token_id"):
+        if one >= rows:
+            said = f"pad_token_id is {one:,}, but the token table has the rows 0 to {rows - 1:,}"
+            yield finding("padding-id", said, fix={"expected": as_json(expected)}, id=one, rows=rows)
+        elif one < 0:
+            said = f"pad_token_id is {one}, which torch takes for row {rows + one:,}, the last but {-one - 1}"
+            fix = {"expected": as_json(expected)}
+            yield finding("padding-id", said, severity="suspicious", fix=fix, id=one, rows=rows)
+        elif expected is not None and expected != one:
+            yield from _differing(source, tokens, "pad_token_id")
+    if token is not None and token == tokens.roles.get("eos"):
+        said = f"the padding token {token!r} is the token that ends a text"
+        yield finding("padding-ends-text", said, token=token)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..samples import NAMES as SAMPLES
 from ..surveys.worker_pool import KINDS as ENGINES
 from ..surveys.worker_pool import REQUESTS
-from .answering import AnsweringParser
-from .options import Command
+from .options import AnsweringParser, Command
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[AnsweringParser]

@@ -10,7 +10,6 @@ from .. import __version__
 from ..analysis.nulls.surrogates import DRAWS
 from ..comparison.metrics import EXTRAS
 from ..surveys.published_findings import STUDIES
-from .answering import AnsweringParser
 from .arguments import (
     LISTED,
     SOURCES,
@@ -49,6 +48,7 @@ from .inspecting import (
     run_vocab,
 )
 from .measuring import run_atlas, run_compare, run_reproduce, run_survey, run_trajectory
+from .options import AnsweringParser
 from .serving import run_app, run_space
 from .skill import run_skill
 

@@ -135,11 +135,9 @@ def space_files(models: Sequence[str] = (), *, presets: Sequence[Preset] = (), n
 
 def _tree(folder: Path) -> dict[str, Path]:
     """Return the files that belong to a package, without what Python and Gradio generate, and source maps."""
-    return {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".pyi", ".map")
-    }
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    kept = (path for path in found if path.name == "__init__.pyi" or path.suffix not in (".pyc", ".pyi", ".map"))
+    return {path.relative_to(folder).as_posix(): path for path in kept}
 
 
 def _about(models: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ..checkpoints.hub.http_errors import http_errors
+from ..checkpoints.hub.http_answers import http_errors
 from ..errors import HfposembError, HubError, InputError, OfflineError
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..analysis.projection.compiled_umap import require_umap
 from ..analysis.projection.methods import method_named
 from ..analysis.projection.projecting import MOST_COMPONENTS, pca
-from ..analysis.row_values import read_rows
 from ..errors import InputError
 from ..numbers import percent
 from ..tables.embeddings import Embeddings
@@ -137,7 +136,7 @@ def align_maps(
             np.asarray(found.coordinates[place], np.float32) for found, place in zip(maps, places, strict=True)
         )
     else:
-        one, other = _umap([read_rows(table, rows[:, side]) for side, table in enumerate(tables)], dims, seed)
+        one, other = _umap([table.take(rows[:, side]) for side, table in enumerate(tables)], dims, seed)
     turned = rotate_onto(other, one, same_spread=True)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
     second = turned.coordinates if method == "pca" else other

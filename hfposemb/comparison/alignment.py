@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from ..analysis.nulls import local_variogram
 from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, compute_always, over_surrogates
-from ..analysis.row_values import Progress, read_rows
+from ..analysis.row_values import Progress
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import LEVEL, Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
-from .similarity_ranks import MOST_SORTED, RankedPair
 from .table_side import (
     LEADING,
+    MOST_SORTED,
     NEIGHBOURS,
     Measured,
+    RankedPair,
     TableSide,
     cross_product,
     hsic,
@@ -360,7 +361,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")
-    first, second = (TableSide(partial(read_rows, table, rows[:, side])) for side, table in enumerate(tables))
+    first, second = (TableSide(partial(table.take, rows[:, side])) for side, table in enumerate(tables))
     pair = _Pair(first, second, rows[:, 0])
     rest: float | None = None
     with suppress(InputError):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.rows import finite_blocks, norms, outlying, without
-from ..errors import HfposembError, InputError
+from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
 from ..tables.table import EmbeddingTable
@@ -110,7 +110,7 @@ def uncertainty(source: Embeddings, *, names: Sequence[str] = (), seed: int = 0)
     """
     tables = Tables(source)
     measures = [one for one in measures_named(names) if one.section in ("position", "token")]
-    known = [(measure, value) for measure in measures if (value := _taken(measure, tables)) is not None]
+    known = [(measure, value) for measure in measures if (value := measure.known(tables)) is not None]
     if not known:
         raise InputError(f"{source.name} has none of these figures of positions or tokens")
     ends, why, intervals = np.empty(0, np.int64), "", dict[str, float]()
@@ -123,7 +123,7 @@ def uncertainty(source: Embeddings, *, names: Sequence[str] = (), seed: int = 0)
     figures = []
     for measure, value in known:
         half, tokens = intervals.get(measure.name), measure.section == "token"
-        bare = None if tokens or rest is None or measure.name in OF_ROWS else _taken(measure, rest)
+        bare = None if tokens or rest is None or measure.name in OF_ROWS else measure.known(rest)
         note = "" if half is not None else (why if measure.name in BLOCKS else _UNKNOWN)
         low, high = (None, None) if half is None else (value - half, value + half)
         figures.append(Uncertain(measure.name.strip(), value, low, high, bare, note))
@@ -131,14 +131,6 @@ def uncertainty(source: Embeddings, *, names: Sequence[str] = (), seed: int = 0)
 
 
 _UNKNOWN = "no interval: none was found that holds the figure's mean in 95 of 100 made tables"
-
-
-def _taken(measure: Measure, tables: Tables) -> float | None:
-    try:
-        value = measure.take(tables)
-    except HfposembError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _without(table: EmbeddingTable, rows: NDArray[np.int64]) -> Tables:
@@ -175,7 +167,7 @@ def _of_blocks(table: EmbeddingTable, measures: Sequence[Measure]) -> dict[str, 
     if not measures:
         return {}
     left = [_without(table, rows) for rows in np.array_split(np.arange(table.shape[0]), PARTS)]
-    taken = {measure.name: [_taken(measure, tables) for tables in left] for measure in measures}
+    taken = {measure.name: [measure.known(tables) for tables in left] for measure in measures}
     return {name: _half(np.array(found, np.float64)) for name, found in taken.items() if None not in found}
 
 

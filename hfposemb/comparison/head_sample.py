@@ -20,7 +20,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.output_head import OutputHead
 from ..tables.table import EmbeddingTable, Provenance, table_of
 from .alignment import u_centred
-from .similarity_ranks import mean_ranks
+from .table_side import mean_ranks
 
 RUNS, RUN = 25, 80
 """Number of runs of consecutive rows, spread evenly over a table, and rows of each."""

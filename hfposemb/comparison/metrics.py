@@ -31,7 +31,7 @@ from ..analysis.geometry import (
 )
 from ..analysis.nulls.surrogates import Rows, finite_rows
 from ..analysis.positions.probes import PROBES, STABLE, Probe, extrapolation_probe, require_probes
-from ..analysis.positions.shift_operator import Helix, Shift, Split, fit_shift_of_scores, helix, pca_scores
+from ..analysis.positions.shift_operator import Helix, Split, fit_shift_of_scores, helix, pca_scores
 from ..analysis.rows import breaks, deepest_fall, finite_blocks, norms
 from ..composition.neighbour_retention import (
     Kept,
@@ -184,9 +184,17 @@ class Tables:
             raise InputError("all position vectors are zero, so the ratio is undefined")
         return self.mean_norm(self.token) / below
 
-    def shifted(self, distance: int, split: Split) -> Shift:
-        """Return the fitted shift of the positions by a distance."""
-        return fit_shift_of_scores(self.scores, distance, split=split)
+    def components(self, share: float) -> float:
+        """Return how many components explain a share of the variance of the positions."""
+        return self.position_spectrum.components_for(share)
+
+    def invariance(self, on: Literal["cosine", "inner product"]) -> float:
+        """Return how far the similarity of two positions depends on their distance alone."""
+        return translation_invariance(self.position, on=on, single=self.single)
+
+    def shifted(self, distance: int, split: Split) -> float:
+        """Return R² of the fitted linear shift of the positions by a distance."""
+        return fit_shift_of_scores(self.scores, distance, split=split).linear
 
     def break_at(self) -> float:
         """Return the position at which the deepest break begins. Raises ``InputError`` if there is none."""
@@ -240,6 +248,14 @@ class Measure:
     side: Side = "both"
     deviation: Callable[[Tables], float] | None = None
 
+    def known(self, tables: Tables) -> float | None:
+        """Return the figure; ``None`` if it is not defined for these tables."""
+        try:
+            value = self.take(tables)
+        except HfposembError:
+            return None
+        return value if math.isfinite(value) else None
+
 
 # --- nulls of tokens -------------------------------------------------------------------------------------------------
 
@@ -280,66 +296,19 @@ def _kept_by_chance(tables: Tables, rng: np.random.Generator, draws: int, *, pro
     return np.asarray(100 * drawn.mean(axis=1) / found.k)
 
 
-def _word_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
-    found = tables.recovered
-    return np.asarray(100 * rng.binomial(found.tokens, found.word_by_chance, draws) / found.tokens)
-
-
-def _position_by_chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
-    found = tables.recovered
-    return np.asarray(100 * rng.binomial(found.tokens, found.position_by_chance, draws) / found.tokens)
-
-
-def _permuted_head(tables: Tables, rng: np.random.Generator, draws: int, *, name: HeadFigure) -> Values:
-    return tables.head_sample.permuted(name, rng, draws)
-
-
 # --- the measures -----------------------------------------------------------------------------------------------------
 
 
-def _variance(tables: Tables, *, components: int) -> float:
-    return tables.variance(components)
-
-
-def _components(tables: Tables, *, share: float) -> float:
-    return tables.position_spectrum.components_for(share)
-
-
-def _cosine(tables: Tables, *, distance: int) -> float:
-    return tables.cosine(distance)
-
-
-def _invariance(tables: Tables) -> float:
-    return translation_invariance(tables.position, single=tables.single)
-
-
-def _monotonicity(tables: Tables) -> float:
-    return monotonicity(tables.position, longest=128, single=tables.single)
-
-
-def _shift(tables: Tables, *, distance: int, split: Split) -> float:
-    return tables.shifted(distance, split).linear
-
-
-def _probed(tables: Tables, *, name: str, scale: float) -> float:
-    return scale * tables.probe(name).mean
-
-
-def _probe_deviation(tables: Tables, *, name: str, scale: float) -> float:
-    return scale * tables.probe(name).deviation
-
-
-def _kept(tables: Tables, *, protocol: Protocol) -> float:
-    return 100 * tables.kept(protocol).share
-
-
-def _of_head(tables: Tables, *, name: HeadFigure) -> float:
-    return tables.head_sample.figure(name)
-
-
 def _head(title: str, name: HeadFigure, side: Side) -> Measure:
-    chance = partial(_permuted_head, name=name)
-    return Measure(title, "", "head", partial(_of_head, name=name), chance=chance, kind="permutation", side=side)
+    return Measure(
+        title,
+        "",
+        "head",
+        lambda tables: tables.head_sample.figure(name),
+        chance=lambda tables, rng, draws: tables.head_sample.permuted(name, rng, draws),
+        kind="permutation",
+        side=side,
+    )
 
 
 def _probe(name: str, unit: str, probe: str) -> Measure:
@@ -348,10 +317,30 @@ def _probe(name: str, unit: str, probe: str) -> Measure:
         name,
         unit,
         "position",
-        partial(_probed, name=probe, scale=scale),
+        lambda tables: scale * tables.probe(probe).mean,
         extra="probes",
-        deviation=partial(_probe_deviation, name=probe, scale=scale),
+        deviation=lambda tables: scale * tables.probe(probe).deviation,
     )
+
+
+def _kept(said: str, protocol: Protocol) -> Measure:
+    return Measure(
+        f"neighbours kept, {said}",
+        "%",
+        "both",
+        lambda tables: 100 * tables.kept(protocol).share,
+        extra="sums",
+        chance=partial(_kept_by_chance, protocol=protocol),
+    )
+
+
+def _recovered(what: Literal["word", "position"]) -> Measure:
+    def chance(tables: Tables, rng: np.random.Generator, draws: int) -> Values:
+        count, share = tables.recovered.tokens, getattr(tables.recovered, f"{what}_by_chance")
+        return np.asarray(100 * rng.binomial(count, share, draws) / count)
+
+    name = f"{what}s recovered"
+    return Measure(name, "%", "both", lambda tables: 100 * getattr(tables.recovered, what), extra="sums", chance=chance)
 
 
 SPLITS: Mapping[Split, str] = {"random": "random rows", "contiguous": "last quarter"}
@@ -364,11 +353,11 @@ PLACED: Mapping[Protocol, str] = {
 
 MEASURES: tuple[Measure, ...] = (
     *(
-        Measure(f"variance of {count} components", "%", "position", partial(_variance, components=count))
+        Measure(f"variance of {count} components", "%", "position", partial(Tables.variance, components=count))
         for count in (2, 3, 5)
     ),
     *(
-        Measure(f"components for {share} %", "components", "position", partial(_components, share=share / 100))
+        Measure(f"components for {share} %", "components", "position", partial(Tables.components, share=share / 100))
         for share in (90, 95, 99)
     ),
     Measure("effective rank", "", "position", lambda tables: tables.position_spectrum.effective_rank),
@@ -378,19 +367,18 @@ MEASURES: tuple[Measure, ...] = (
         "IsoScore of noise", "", "position", lambda tables: tables.position_spectrum.isoscore_of_noise, against=False
     ),
     *(
-        Measure(f"mean cosine at distance {distance}", "cosine", "position", partial(_cosine, distance=distance))
+        Measure(f"mean cosine at distance {distance}", "cosine", "position", partial(Tables.cosine, distance=distance))
         for distance in (1, 2, 4, 8, 16)
     ),
-    Measure("translation invariance", "", "position", _invariance),
+    Measure("translation invariance", "", "position", partial(Tables.invariance, on="cosine")),
+    Measure("translation invariance, inner products", "", "position", partial(Tables.invariance, on="inner product")),
     Measure(
-        "translation invariance, inner products",
-        "",
-        "position",
-        lambda tables: translation_invariance(tables.position, on="inner product", single=tables.single),
+        "monotonicity up to 128", "", "position", lambda tables: monotonicity(tables.position, single=tables.single)
     ),
-    Measure("monotonicity up to 128", "", "position", _monotonicity),
     *(
-        Measure(f"shift R² by {distance}, {rows}", "", "position", partial(_shift, distance=distance, split=split))
+        Measure(
+            f"shift R² by {distance}, {rows}", "", "position", partial(Tables.shifted, distance=distance, split=split)
+        )
         for split, rows in SPLITS.items()
         for distance in (1, 4, 16)
     ),
@@ -418,34 +406,10 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure("token IsoScore", "", "token", lambda tables: tables.token_isotropy.isoscore, chance=_isoscore_by_chance),
     Measure("token IsoScore of noise", "", "token", lambda tables: tables.token_isotropy.isoscore_of_noise),
-    Measure(
-        "token norm / position norm",
-        "",
-        "both",
-        Tables.ratio,
-    ),
-    *(
-        Measure(
-            f"neighbours kept, {said}",
-            "%",
-            "both",
-            partial(_kept, protocol=protocol),
-            extra="sums",
-            chance=partial(_kept_by_chance, protocol=protocol),
-        )
-        for protocol, said in PLACED.items()
-    ),
-    Measure(
-        "words recovered", "%", "both", lambda tables: 100 * tables.recovered.word, extra="sums", chance=_word_by_chance
-    ),
-    Measure(
-        "positions recovered",
-        "%",
-        "both",
-        lambda tables: 100 * tables.recovered.position,
-        extra="sums",
-        chance=_position_by_chance,
-    ),
+    Measure("token norm / position norm", "", "both", Tables.ratio),
+    *(_kept(said, protocol) for protocol, said in PLACED.items()),
+    _recovered("word"),
+    _recovered("position"),
     Measure(
         "token variance among positions",
         "%",
@@ -515,7 +479,7 @@ def references_of(tables: Tables, names: Collection[str], *, seed: int = 0) -> d
     Returns:
         Values by name of the reference, for each figure that has any.
     """
-    measures = [measure for measure in MEASURES if measure.name in names and _has_references(measure)]
+    measures = [one for one in MEASURES if one.name in names and one.section == "position" and one.against]
     if not measures:
         return {}
     count, width = len(finite_rows(tables.position)), tables.position.shape[1]
@@ -527,21 +491,9 @@ def references_of(tables: Tables, names: Collection[str], *, seed: int = 0) -> d
     for reference, rows in zip(REFERENCES, (noise, sines), strict=True):
         drawn = Tables.of_positions(rows, name=reference)
         for measure in measures:
-            if (value := _known(measure, drawn)) is not None:
+            if (value := measure.known(drawn)) is not None:
                 found[measure.name][reference] = value
     return {name: values for name, values in found.items() if values}
-
-
-def _has_references(measure: Measure) -> bool:
-    return measure.section == "position" and measure.against
-
-
-def _known(measure: Measure, tables: Tables) -> float | None:
-    try:
-        value = measure.take(tables)
-    except HfposembError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def beside_noise(tables: Tables, observed: Mapping[str, float], *, draws: int, seed: int = 0) -> dict[str, Null]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..text import display
 from .metrics import MEASURES, Measure
 
 if TYPE_CHECKING:
@@ -92,3 +94,11 @@ def model_table(rows: pandas.DataFrame) -> pandas.DataFrame:
     lines = [[*model.facts.values(), *map(model.value, names)] for model in rows_by_model(rows)]
     table = pandas.DataFrame(lines, columns=[*FACTS, *names])
     return table.astype({"rows": "Int64", "width": "Int64", **dict.fromkeys(names, "float64")})
+
+
+def versions_in(text: str) -> str:
+    """Return the versions of libraries that a row states as JSON, for a sentence."""
+    try:
+        return ", ".join(f"{name} {version}" for name, version in json.loads(text).items())
+    except (ValueError, AttributeError):
+        return display(text, width=120)

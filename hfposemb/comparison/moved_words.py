@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.nulls.surrogates import over_surrogates
-from ..analysis.row_values import read_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
@@ -173,7 +172,7 @@ def _by_chance(
     tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs, rng: np.random.Generator, seed: int
 ) -> Null:
     """Compare the mean distance with that of permuted words."""
-    x, y = (np.asarray(read_rows(table, pairs[:, side]), np.float32) for side, table in enumerate(tables))
+    x, y = (np.asarray(table.take(pairs[:, side]), np.float32) for side, table in enumerate(tables))
     parts = [slice(start, start + BLOCK_ROWS) for start in range(0, len(pairs), BLOCK_ROWS)]
 
     def mean(number: int, order: NDArray[np.int64]) -> float:
@@ -188,7 +187,7 @@ def row_blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> I
     """Yield corresponding rows of both tables in blocks."""
     for start in range(0, len(pairs), BLOCK_ROWS):
         part = pairs[start : start + BLOCK_ROWS]
-        x, y = (np.asarray(read_rows(table, part[:, side]), np.float32) for side, table in enumerate(tables))
+        x, y = (np.asarray(table.take(part[:, side]), np.float32) for side, table in enumerate(tables))
         yield slice(start, start + len(part)), x, y
 
 
@@ -299,4 +298,4 @@ def _nearest(
 
 
 def _unit_rows(table: EmbeddingTable, rows: NDArray[np.int64]) -> Floats:
-    return directions(np.asarray(read_rows(table, rows), np.float32))
+    return directions(np.asarray(table.take(rows), np.float32))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.row_values import read_rows
 from ..analysis.rows import directed
 from ..errors import InputError
 from ..numbers import number, percent
@@ -336,7 +335,7 @@ def _measures(
     report: Report,
 ) -> dict[str, Null]:
     """Return the means over sampled tokens with those of random errors of the same energy."""
-    x, y = (np.asarray(read_rows(table, sample[:, side]), np.float32) for side, table in enumerate(tables))
+    x, y = (np.asarray(table.take(sample[:, side]), np.float32) for side, table in enumerate(tables))
     nearest = _Nearest.of(x, min(k, len(x) - 1))
     size = math.sqrt(float(np.mean(np.square(y - x, dtype=np.float64))))
     rng = np.random.default_rng(seed)

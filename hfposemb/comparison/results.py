@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
-from ..tables.html_repr import card, grid
 from ..tables.null_comparison import Null
 from ..tables.source_names import names
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, card, grid
 from .alignment import Alignment
 from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves
@@ -72,6 +71,12 @@ class SourceFigures:
     def positions(self) -> str:
         """The kind of positions and, for a model of several parts, the part they belong to."""
         return f"{self.kind}, {self.part}" if self.part else self.kind
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What stands above the figures in tables, by ``FACTS``."""
+        values = (self.positions, _shape(self.position_shape), _shape(self.token_shape), self.head or "–")
+        return dict(zip(FACTS, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -222,11 +227,7 @@ def as_text(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """Return a comparison as HTML tables: the figures, and the similarity of every two sources."""
     columns = [_column(source) for source in comparison.sources]
-    rows = [(name, *(cells[name] for cells in columns)) for name in FACTS]
-    for section, heading in SECTIONS.items():
-        names = _named(section, comparison.sources)
-        rows += [(heading.capitalize(),)] if names else []
-        rows += [(title, *(cells[name] for cells in columns)) for name, title in names.items()]
+    rows = _lines(FACTS, comparison.sources, columns)
     parts = [grid("Metrics", ["", *(source.source for source in comparison.sources)], rows)]
     for pair in comparison.pairs:
         measured = [
@@ -254,12 +255,6 @@ def _named_shortly(comparison: Comparison) -> Comparison:
     )
 
 
-@dataclass(frozen=True)
-class _Line:
-    name: str
-    cells: Sequence[str]
-
-
 def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
     """Yield the lines of each table, with as many sources per table as fit."""
     taken = {name for source in sources for name in source.metrics}
@@ -271,18 +266,25 @@ def _tables(sources: Sequence[SourceFigures]) -> Iterator[list[str]]:
         count = 1
         while count < len(columns) and first + sum(widths[: count + 1]) <= WIDEST:
             count += 1
-        shown = columns[:count]
-        lines = [
-            _Line(name, [cells[name] for cells in shown]) for name in ("", "positions", "position table", "token table")
-        ]
-        text = [_row(line, first, widths) for line in lines]
-        for section, heading in SECTIONS.items():
-            names = _named(section, sources)
-            text += ["", heading.capitalize()] if names else []
-            for name, title in names.items():
-                text.append(_row(_Line(title, [cells[name] for cells in shown]), first, widths))
+        text: list[str] = []
+        for name, *cells in _lines(("", *FACTS[:3]), sources, columns[:count]):
+            row = (name.ljust(first) + "".join(map(str.rjust, cells, widths))).rstrip()
+            text += [row] if cells else ["", name]
         yield text
         start += count
+
+
+def _lines(
+    facts: Sequence[str], sources: Sequence[SourceFigures], columns: Sequence[Mapping[str, str]]
+) -> Iterator[tuple[str, ...]]:
+    """Yield a title with its cells for each fact and figure, and the heading alone of each section."""
+    for fact in facts:
+        yield fact, *(cells[fact] for cells in columns)
+    for section, heading in SECTIONS.items():
+        if names := _named(section, sources):
+            yield (heading.capitalize(),)
+        for name, title in names.items():
+            yield title, *(cells[name] for cells in columns)
 
 
 def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
@@ -294,19 +296,9 @@ def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
     return {one.name: f"{one.name}, %" if one.unit == "%" else one.name for one in found}
 
 
-def _row(line: _Line, first: int, widths: Sequence[int]) -> str:
-    return (line.name.ljust(first) + "".join(map(str.rjust, line.cells, widths))).rstrip()
-
-
 def _column(source: SourceFigures) -> dict[str, str]:
     """Return the cells of one source by name, with values and intervals aligned."""
-    cells = {
-        "": source.source,
-        "positions": source.positions,
-        "position table": _shape(source.position_shape),
-        "token table": _shape(source.token_shape),
-        "output head": source.head or "–",
-    }
+    cells = {"": source.source, **source.facts}
     values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
     chances = {name: _beside_it(figure) for name, figure in source.metrics.items()}
     wide, wider = (max(map(len, texts.values()), default=0) for texts in (values, chances))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.row_values import read_rows
 from ..analysis.rows import norms
 from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError
@@ -224,7 +223,7 @@ def _whole(
     token: EmbeddingTable, head: EmbeddingTable, rows: NDArray[np.int64], *, draws: int, seed: int
 ) -> list[HeadMeasure]:
     """Return CKA and Procrustes fit of the tables with permuted rows as null."""
-    x, y = (np.asarray(read_rows(table, rows), np.float64) for table in (token, head))
+    x, y = (np.asarray(table.take(rows), np.float64) for table in (token, head))
     observed = {"CKA": cka(x, y), "Procrustes fit": 1 - procrustes(x, y)}
     nulls = beside_permutations(x, y, observed, draws=draws, seed=seed)
     about = {

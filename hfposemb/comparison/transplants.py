@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..analysis.eigenvectors import leading_eigenvectors
 from ..analysis.matching_pursuit import matching_pursuit
-from ..analysis.row_values import Floats, Rows, read_rows
+from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, mean_row
 from ..errors import InputError
 from ..guesses import unknown_choice
@@ -216,7 +216,7 @@ def transplant(
         quality, sums = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
         salience, breakers = None, tuple[int, ...]()
         if method == "omp":
-            given = np.asarray(read_rows(pair.donor, wanted), np.float64)
+            given = np.asarray(pair.donor.take(wanted), np.float64)
             made = pair.sums(given, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
             salience, found = _salience(given, made, sums, pair.ours)
             breakers = tuple(found.tolist())
@@ -308,7 +308,7 @@ class _Pair:
         places = np.array([(known[text], given[text]) for text in shared], np.int64)
         places = np.random.default_rng(seed).permutation(places)
         alone = np.array([given[text] for text in texts if text not in known], np.int64)
-        ours, theirs = (np.asarray(read_rows(one, places[:, at]), np.float32) for at, one in enumerate((base, donor)))
+        ours, theirs = (np.asarray(one.take(places[:, at]), np.float32) for at, one in enumerate((base, donor)))
         texts_by_row = {row: text for text, row in given.items()}
         return cls(base, donor, k, hidden, places, alone, texts_by_row, known, ours, theirs, mean_row(base))
 
@@ -364,14 +364,18 @@ class _Pair:
             within: Whether only pieces shorter than the text count, as if the base did not have the token.
         """
         longest = max(map(len, self.known))
-        made = np.repeat(self.mean[None], len(texts), axis=0)
         usable = directed(self.base)
-        for place, text in enumerate(texts):
-            whole = text if within else None
-            rows = list(cut(text)) if cut is not None else _longest_first(text, self.known, longest, but=whole)
-            rows = [row for row in rows if usable[row]]
+        found = [
+            list(cut(text)) if cut is not None else _longest_first(text, self.known, longest, but=text * within)
+            for text in texts
+        ]
+        found = [[row for row in rows if usable[row]] for rows in found]
+        distinct = np.unique(np.array([row for rows in found for row in rows], np.int64))
+        vectors = np.asarray(self.base.take(distinct), np.float64)
+        made = np.repeat(self.mean[None], len(texts), axis=0)
+        for place, rows in enumerate(found):
             if rows:
-                made[place] = np.asarray(read_rows(self.base, np.array(rows)), np.float64).mean(axis=0)
+                made[place] = vectors[np.searchsorted(distinct, rows)].mean(axis=0)
         return made
 
     def measured(
@@ -408,7 +412,7 @@ class _Pair:
         return TransplantQuality(method, null(cosines), null(kept))
 
 
-def _longest_first(text: str, known: Mapping[str, int], longest: int, but: str | None) -> list[int]:
+def _longest_first(text: str, known: Mapping[str, int], longest: int, but: str) -> list[int]:
     """Cut a text into the longest pieces that are known, from its start; what is in none is skipped."""
     rows, at = [], 0
     while at < len(text):

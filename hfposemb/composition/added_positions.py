@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.row_values import Rows, read_rows
+from ..analysis.row_values import Rows
 from ..analysis.rows import directed, norms
 from ..errors import InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
@@ -91,7 +91,7 @@ class AddedPositions(Facts):
     def tokens(self) -> Single:
         """The tokens searched, as the model scales them [n, d]."""
         every = len(self.rows) == self.table.shape[0]
-        found = np.asarray(all_rows(self.table) if every else read_rows(self.table, self.rows), np.float32)
+        found = np.asarray(all_rows(self.table) if every else self.table.take(self.rows), np.float32)
         return found if self.factor == 1.0 else found * np.float32(self.factor)
 
     @lazy_attribute
@@ -120,7 +120,7 @@ class AddedPositions(Facts):
         known = directed(self.table)
         if (wrong := [int(row) for row in rows if not (0 <= row < len(known) and known[row])]) != []:
             raise InputError(f"row {wrong[0]} of {self.table.name} does not exist, or is zero or not finite")
-        return np.asarray(read_rows(self.table, rows), np.float32) * np.float32(self.factor)
+        return np.asarray(self.table.take(rows), np.float32) * np.float32(self.factor)
 
     def at(self, places: Rows) -> Single:
         """Return the vectors of positions [m, d]. Raises ``InputError`` for a position without one."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import scatter
-from ..analysis.row_values import read_rows
 from ..analysis.rows import directed, finite_blocks
 from ..analysis.similarity.nearest_rows import nearest_unit_rows
 from ..errors import InputError
@@ -98,7 +97,7 @@ def neighbours_kept(
     if len(rows) <= k + 1 or not np.isfinite(amplitude):
         raise InputError(f"{token.name} has {len(rows)} finite nonzero tokens; more than {k + 1} are needed")
     chosen = np.sort(rng.choice(len(rows), min(queries, len(rows)), replace=False))
-    words = np.asarray(read_rows(token, rows), np.float32)
+    words = np.asarray(token.take(rows), np.float32)
     places = np.flatnonzero(directed(position))
     where = np.asarray(position.rows(0, position.shape[0]), np.float32) * np.float32(amplitude)
     drawn = where[rng.choice(places, len(rows))]
@@ -198,8 +197,8 @@ def recovered(embeddings: Embeddings, *, amplitude: float = 1.0, tokens: int = 2
     drawn = rng.choice(rows, min(tokens, len(rows)), replace=False)
     fit, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
     where = np.asarray(position.rows(0, position.shape[0]), np.float64)[places]
-    tested = np.asarray(read_rows(token, test), np.float64)
-    decoder = PositionDecoder.fit(np.asarray(read_rows(token, fit), np.float64), where)
+    tested = np.asarray(token.take(test), np.float64)
+    decoder = PositionDecoder.fit(np.asarray(token.take(fit), np.float64), where)
     at = rng.integers(0, len(places), len(test))
     named = decoder.named(decoder.evidence(tested), at, amplitude)
     nearest = _nearest_row(token, tested + amplitude * where[at])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.matching_pursuit import matching_pursuit
-from ..analysis.row_values import Floats, Rows, read_rows
+from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed
 from ..errors import InputError
 from ..several import several
@@ -165,7 +165,7 @@ def mixture(
     words = _Words.of(table, row)
     if words.count - 1 < k:
         raise InputError(f"{words.count - 1:,} words of {table.name} can join a mixture of {k}; give a smaller k")
-    target = np.asarray(read_rows(table, np.array([row])), np.float64)[0] - words.mean
+    target = np.asarray(table.take(np.array([row])), np.float64)[0] - words.mean
     found, explained = words.join(target, k, words.spellings(row))
     basis = words.directions(found)
     vectors = target[None] if added is None else target + amplitude * added.at(places).astype(np.float64) / added.factor
@@ -234,7 +234,7 @@ class _Words:
 
     def directions(self, rows: Rows) -> Floats:
         """Return the directions of words [m, d]."""
-        found = np.asarray(read_rows(self.table, rows), np.float64) - self.mean
+        found = np.asarray(self.table.take(rows), np.float64) - self.mean
         return np.asarray(found / self.lengths[rows, None])
 
     def closeness(self, vectors: Floats, barred: Rows) -> Single:
@@ -267,7 +267,7 @@ class _Words:
             rng = np.random.default_rng(seed)
             rows = np.flatnonzero(self.usable)
             some = np.sort(rng.choice(rows, min(SAMPLE, len(rows)), replace=False))
-            centred = np.asarray(read_rows(self.table, some), np.float64)
+            centred = np.asarray(self.table.take(some), np.float64)
             centred -= centred.mean(axis=0)
             drawn = rng.standard_normal((draws, len(some))) @ centred / np.sqrt(len(some))
             short = max(k, min(SHORTLIST, len(rows)))

@@ -388,43 +388,48 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     return figure.update_layout(hovermode="closest", showlegend=True, legend=legend_row(), margin_t=36)
 
 
-def clock(angles: Array, *, named: Sequence[str], height: int = 170) -> go.Figure:
-    """Draw pairs of sine and cosine as the hands of a clock: position 0 points up, another one is turned by its angle.
+def clock(hands: Array, *, named: Sequence[str], height: int = 170) -> go.Figure:
+    """Draw pairs of sine and cosine as the hands of a clock, beside those of position 0, which point up.
 
     Args:
-        angles: Angle ω t of each pair at position t, in radians [pairs].
+        hands: Sine and cosine of each pair at a position: where its hand ends [pairs, 2].
         named: What is written below each dial [pairs].
         height: Height in pixels.
 
     Examples:
         >>> import numpy as np
         >>> from hfposemb.figures.line_figures import clock
-        >>> hand = clock(np.array([np.pi / 2]), named=["a quarter"]).data[-1]
-        >>> [round(float(end), 6) for end in (hand.x[1], hand.y[1])]  # at three o'clock
-        [0.9, 0.0]
+        >>> hand = clock(np.array([[1.0, 0.0]]), named=["a quarter"]).data[-1]
+        >>> float(hand.x[-1]), float(hand.y[-1])  # at three o'clock
+        (1.0, 0.0)
     """
-    turned, middles = np.asarray(angles, np.float64), 2.4 * np.arange(len(angles))
-    rim = np.append(np.linspace(0, 2 * np.pi, 49), np.nan)  # NaN lifts the pen
-
-    def hands(turns: Array, length: float) -> dict[str, Array]:
-        lifted = np.full(len(turns), np.nan)
-        across = np.stack([middles, middles + length * np.sin(turns), lifted], axis=1)
-        upward = np.stack([np.zeros(len(turns)), length * np.cos(turns), lifted], axis=1)
-        return {"x": across.ravel(), "y": upward.ravel()}
-
-    look: dict[str, Any] = {"mode": "lines", "hoverinfo": "none", "showlegend": False}
-    dials = {"x": (middles[:, None] + np.sin(rim)).ravel(), "y": np.tile(np.cos(rim), len(turned))}
-    traces = [
-        go.Scatter(**dials, line={"color": BASELINE, "width": 1}, **look),
-        go.Scatter(**hands(np.zeros(len(turned)), 0.9), line={"color": SUBDUED, "width": 2}, **look),
-        go.Scatter(**hands(turned, 0.9), line={"color": ACCENT, "width": 3}, **look),
-    ]
-    figure = new_figure(traces, height=height, margin={"l": 0, "r": 0, "t": 0, "b": 0})
-    named_at = zip(middles.tolist(), named, strict=True)
-    figure.update_layout(annotations=[add_label(escape(name), colour=SUBDUED, x=x, y=-1.4) for x, name in named_at])
-    bare = {"visible": False, "fixedrange": True}
-    figure.update_xaxes(range=[-1.2, middles[-1] + 1.2], **bare)
-    return figure.update_yaxes(range=[-1.7, 1.1], scaleanchor="x", **bare)
+    turns = np.linspace(0, 2 * np.pi, 49)
+    ends = np.asarray(hands, np.float64)
+    figure = new_figure([], height=height, margin={"l": 0, "r": 0, "t": 0, "b": 24})
+    for place, (end, name) in enumerate(zip(ends, named, strict=True)):
+        axis = str(place + 1) if place else ""
+        axes = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        line: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip", **axes}
+        figure.add_scatter(x=np.sin(turns), y=np.cos(turns), line={"color": BASELINE, "width": 1}, **line)
+        for tip, colour, width in (np.array([0.0, 1.0]), SUBDUED, 2), (end, ACCENT, 3):
+            x, y = np.stack([np.zeros(2), tip], axis=1)
+            figure.add_scatter(x=x, y=y, line={"color": colour, "width": width}, **line)
+        marked: dict[str, Any] = {"mode": "markers", "marker": {"color": ACCENT, "size": 5}, "hoverinfo": "none"}
+        figure.add_scatter(x=end[:1], y=end[1:], **marked, **axes)
+        bare = {"visible": False, "fixedrange": True}
+        domain = [place / len(ends), (place + 1) / len(ends)]
+        figure.layout[f"xaxis{axis}"] = {"range": [-1.1, 1.1], "domain": domain, "anchor": f"y{axis}", **bare}
+        figure.layout[f"yaxis{axis}"] = {"range": [-1.1, 1.1], "scaleanchor": f"x{axis}", "anchor": f"x{axis}", **bare}
+        at: dict[str, Any] = {
+            "x": sum(domain) / 2,
+            "y": 0,
+            "xref": "paper",
+            "yref": "paper",
+            "xanchor": "center",
+            "yshift": -12,
+        }
+        figure.add_annotation(add_label(escape(name), colour=SUBDUED, **at))
+    return figure.update_layout(showlegend=False)
 
 
 def distribution(

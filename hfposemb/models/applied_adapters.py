@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..checkpoints.access import Access
-from ..checkpoints.adapters.adapted import Adapted
-from ..checkpoints.adapters.changes import changes_of
-from ..checkpoints.adapters.peft import adapter_of, may_be_adapter
+from ..checkpoints.adapters.adapted import Adapted, adapter_of, changes_of, may_be_adapter
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
 from ..errors import CheckpointError, InputError, SourceError
 from ..tables.source_parser import parse_source

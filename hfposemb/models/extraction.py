@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.access import Access, Visitor
-from ..checkpoints.adapters.peft import Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.adapters.adapted import Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import refusal
@@ -37,9 +37,8 @@ from .architectures.table_names import (
 )
 from .architectures.tied_types import is_tied
 from .architectures.type_defaults import type_of_class
-from .chosen_tables import parts, planes, tokens
 from .lookups.finding import find_lookups, tokenizer
-from .named_tables import TENSOR, named_tables, named_tensor, on_offer, tensor_named
+from .named_tables import TENSOR, named_tables, named_tensor, on_offer, parts, planes, tensor_named, tokens
 from .native_configs import NATIVE, with_exported_tables, with_native_config
 from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_in_tensor
 from .opening import of_repository, open_here, open_repository

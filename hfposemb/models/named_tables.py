@@ -1,4 +1,4 @@
-"""Tables that the user names by their tensors, and the tensors on offer where no table is found."""
+"""Tables that the user names by their tensors, which one is taken of several, and what is on offer for none."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ..checkpoints.formats import ReadTensors
 from ..checkpoints.safetensors.checkpoint import TensorInfo
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
 from ..tables.table import EmbeddingTable
-from .architectures.table_names import Candidate, Role, outside_layers
-from .opened_model import Opened, Tensors, is_table, labels_of, table_axes, table_in_tensor
+from .architectures.table_names import PART_ORDER, Candidate, Role, outside_layers
+from .opened_model import Opened, is_table, labels_of, table_axes, table_in_tensor
 
 PLACES: dict[str, tuple[Role, str]] = {
     "token": ("token", ""),
@@ -32,7 +33,7 @@ _LISTED = 5
 _MOST_READ = 20_000  # tensors whose shapes are looked at for a message
 
 
-def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
+def named_tables(tensors: ReadTensors, tables: Mapping[str, str]) -> dict[Role, tuple[Candidate, ...]]:
     """Return the tensors named by ``tables``, by role; those of ``OTHERS`` are not among them.
 
     Args:
@@ -55,7 +56,7 @@ def named_tables(tensors: Tensors, tables: Mapping[str, str]) -> dict[Role, tupl
     return found
 
 
-def tensor_named(tensors: Tensors, name: str) -> str:
+def tensor_named(tensors: ReadTensors, name: str) -> str:
     """Return the name of the table that the name of a tensor or module refers to. Raises ``InputError``."""
     if _has(tensors, name):
         info = tensors.info(name)
@@ -107,16 +108,16 @@ def on_offer(opened: Opened) -> str:
     return f"{said}; name one: ?token=TENSOR or ?position=TENSOR after the source's name"
 
 
-def _largest(tensors: Tensors, names: Sequence[str]) -> list[str]:
+def _largest(tensors: ReadTensors, names: Sequence[str]) -> list[str]:
     tables = [name for name in names if is_table(tensors.info(name)) and tensors.info(name).shape[-1] > 1]
     return sorted(tables, key=lambda name: (-tensors.info(name).nbytes, name))
 
 
-def _has(tensors: Tensors, name: str) -> bool:
+def _has(tensors: ReadTensors, name: str) -> bool:
     return tensors.has(name) if isinstance(tensors, LiveTensors) else name in tensors.names()
 
 
-def _names(tensors: Tensors) -> tuple[str, ...]:
+def _names(tensors: ReadTensors) -> tuple[str, ...]:
     return tensors.tensors() if isinstance(tensors, LiveTensors) else tensors.names()
 
 
@@ -124,7 +125,7 @@ def _one_table(info: TensorInfo) -> bool:
     return len(info.shape) >= 2 and len(table_axes(info)) == 2
 
 
-def _nearest(tensors: Tensors, name: str) -> str:
+def _nearest(tensors: ReadTensors, name: str) -> str:
     """Suggest tables with names similar to a missing one, or else list the tables."""
     live = isinstance(tensors, LiveTensors)
     # The headers of a checkpoint in many files are not read only to suggest a name.
@@ -142,3 +143,65 @@ def _nearest(tensors: Tensors, name: str) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(name[:80] for name in names[:_LISTED])
     return shown + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
+
+
+def tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
+    """Return the token table, the decoder's if it has its own vocabulary, and that of each part beside the text."""
+    if not found:
+        return {}
+    first, chosen = found[0], {"": found[0]}
+    ending = first.tensor.rsplit(".", 2)[-2:]
+    if first.part != "decoder" and ending[0] != "shared":
+        own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
+        chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
+    tensors = {candidate.tensor for candidate in chosen.values()}
+    rest = "?token=TENSOR names another"
+    others = [one for one in found if one.tensor not in tensors]
+    _note_choice(opened, "token", first, others, rest)
+    return chosen | {one.part: one for one in reversed(others) if one.part not in (*PART_ORDER, first.part)}
+
+
+def parts(opened: Opened, role: Role, found: tuple[Candidate, ...]) -> dict[str, Candidate]:
+    """Return the tables of each part and axis of the model, by key.
+
+    If several tables have the same key, the best match gets it, and the others are named after their modules, with a
+    note.
+    """
+    chosen: dict[str, Candidate] = {}
+    tensors: set[str] = set()
+    for candidate in found:
+        if candidate.part not in chosen:
+            chosen[candidate.part] = candidate
+            tensors.add(candidate.tensor)
+        elif candidate.tensor not in tensors:
+            holder = candidate.tensor.removesuffix(".weight").split(".")
+            for depth in (*range(2, len(holder) + 1), 1):
+                key = f"{candidate.part}.{holder[-depth]}".strip(".")
+                if key not in chosen:
+                    chosen[key] = candidate
+                    tensors.add(candidate.tensor)
+                    break
+    several = [one for key, one in chosen.items() if key != one.part]
+    if several:
+        _note_choice(opened, role, chosen[found[0].part], several, "beside it, by the names of their modules")
+    return chosen
+
+
+def _note_choice(opened: Opened, role: Role, taken: Candidate, others: Sequence[Candidate], rest: str) -> None:
+    """Add a note about a choice between several tensors, and why it fell so, so that it is never silent."""
+    if others:
+        why = taken.why_before(others[0])
+        names = ", ".join(one.tensor for one in others)[:200]
+        opened.notes.append(f"{role}: using {taken.tensor}{', since ' if why else ''}{why}; {rest}: {names}")
+
+
+def planes(opened: Opened, parts: Mapping[str, Candidate]) -> dict[str, tuple[Candidate, int | None]]:
+    """Return every position table with its plane; a tensor that stacks two tables has one plane for each axis."""
+    found: dict[str, tuple[Candidate, int | None]] = {}
+    for part, candidate in parts.items():
+        axes = table_axes(opened.tensors.info(candidate.tensor))
+        if len(axes) == 3 and axes[0] == 2:
+            found |= {f"{part}.{axis}".strip("."): (candidate, plane) for plane, axis in enumerate(("x", "y"))}
+        else:
+            found[part] = (candidate, None)
+    return found

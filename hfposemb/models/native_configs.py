@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..checkpoints.strict_json import fault, shortened
-from ..tables.saved.facts import read_labels, read_provenance
+from ..tables.saved.writing import read_labels, read_provenance
 from ..text import display
 from .architectures.config_values import real_number, whole_number
 from .opened_model import Opened, not_missing

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.formats import ReadTensors
 from ..checkpoints.quantised.decoded import Decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.tokenizers.chat_templates import TextReader
+from ..checkpoints.tokenizers.small_files import TextReader
 from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
@@ -32,40 +33,7 @@ _MOST_PADDING = 1024
 """Largest number of rows assumed to be padding of a vocabulary's size."""
 
 
-class Tensors(Protocol):
-    """Named tensors that can be read: a checkpoint on disk or on the Hub, or a live model."""
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        ...
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names."""
-        ...
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        ...
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        ...
-
-    def file_bytes(self, name: str) -> int | None:
-        """Return the size of the file that holds a tensor, or ``None`` if there is no file."""
-        ...
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor."""
-        ...
-
-
-def can_reopen(tensors: Tensors) -> bool:
+def can_reopen(tensors: ReadTensors) -> bool:
     """Return whether tensors are pickled as a reference to their file or repository, which another process can read."""
     stored = tensors.stored if isinstance(tensors, Decoded) else tensors
     return not {"__getstate__", "__reduce__"}.isdisjoint(vars(type(stored)))
@@ -123,7 +91,7 @@ class Opened:
         ours: Whether its tokenizer is trusted and may run in this process.
     """
 
-    tensors: Tensors
+    tensors: ReadTensors
     name: str
     folder: Callable[[], Path | None] = _none
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -282,7 +250,7 @@ class _Rows:
     ``turned`` marks a grid stored as [width, rows, columns].
     """
 
-    tensors: Tensors
+    tensors: ReadTensors
     info: TensorInfo
     rows: int
     offset: int

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.access import Access, local_path
+from ..checkpoints.adapters.adapted import ADAPTER_CONFIG
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
-from ..checkpoints.adapters.peft import ADAPTER_CONFIG
 from ..checkpoints.file_choice import WHOLE, has_format, is_pickled, locate
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.formats import StoredTensors, open_format
@@ -18,7 +18,7 @@ from ..checkpoints.quantised.decoded import at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import Checkpoint
 from ..checkpoints.static_embeddings import StaticEmbeddings, is_static
 from ..checkpoints.strict_json import read_json
-from ..checkpoints.tokenizers.chat_templates import local_text
+from ..checkpoints.tokenizers.small_files import local_text
 from ..errors import SourceError
 from ..tables.sources import HubSource, LocalSource, SampleSource
 from .architectures.families import likely_tables

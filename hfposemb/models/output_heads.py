@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.adapters.peft import whole_modules
+from ..checkpoints.adapters.adapted import whole_modules
 from ..checkpoints.gguf.config import HEAD as HEAD_IN_GGUF
 from ..checkpoints.quantised.decoded import refusal
 from ..checkpoints.stated_roles import stated_roles

@@ -7,13 +7,12 @@ writes the command that compares the chosen models. Nothing is measured here.
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..comparison.metric_meanings import UNITS, meaning
 from ..comparison.metrics import SECTIONS, Measure
-from ..comparison.model_table import ModelRows, measures_in, rows_by_model
+from ..comparison.model_table import ModelRows, measures_in, rows_by_model, versions_in
 from ..errors import InputError
 from ..figures.assets import BUNDLE, script
 from ..figures.palette import CLASSES, PALETTE, SOURCES, Colour
@@ -274,16 +273,9 @@ def _failures(rows: pandas.DataFrame) -> str:
 
 def _provenance(rows: pandas.DataFrame) -> str:
     """Return how the figures were computed."""
-    versions = [_versions(text) for text in dict.fromkeys(rows["versions"].dropna())]
+    versions = [versions_in(text) for text in dict.fromkeys(rows["versions"].dropna())]
     said = [f"Computed by {' and by '.join(versions)}." if versions else ""]
     if draws := sorted({int(one) for one in rows["draws"].dropna()}):
         said.append(f"Chance levels from {', '.join(f'{one:,}' for one in draws)} draws.")
     said.append("Every model's commit and the SHA-256 of its tables are in the survey's rows.")
     return f"<section><h2>Provenance</h2>{about(' '.join(filter(None, said)))}</section>"
-
-
-def _versions(text: str) -> str:
-    try:
-        return ", ".join(f"{name} {version}" for name, version in json.loads(text).items())
-    except (ValueError, AttributeError):
-        return display(text, width=120)

@@ -24,7 +24,7 @@ from .export import safe_cell
 from .json_schema import COMPARISON, document
 from .report import report
 from .report_page import SEED
-from .report_provenance import LIBRARIES
+from .report_sections import LIBRARIES
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings

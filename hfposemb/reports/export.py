@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import Projection
 from ..analysis.row_values import usable
 from ..analysis.similarity.nearest_rows import all_neighbours
-from ..errors import HfposembError, MissingExtraError
+from ..errors import HfposembError, require
 from ..files import complete_file
-from ..tables.saved.facts import stated_facts
 from ..tables.saved.writing import ENDINGS as ENDINGS
 from ..tables.saved.writing import PROJECTOR as PROJECTOR
 from ..tables.saved.writing import WRITERS as WRITERS
 from ..tables.saved.writing import check_ending as check_ending
-from ..tables.saved.writing import classes_of, in_utf8, load_arrow, write_columns
+from ..tables.saved.writing import classes_of, in_utf8, load_arrow, stated_facts, write_columns
 from ..tables.saved.writing import safe_cell as safe_cell
 from ..tables.saved.writing import write_table as write_table
 from ..tables.table import EmbeddingTable, all_rows, table_of
@@ -122,10 +121,7 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
 
 
 def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
-    try:
-        import kaleido  # noqa: F401 - gives our own error message instead of plotly's
-    except ImportError as error:
-        raise MissingExtraError("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}") from error
+    require("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}")
     try:
         made: bytes = figure.to_image(format=kind, width=width, height=height, scale=2 if kind == "png" else 1)
     except (RuntimeError, OSError, ValueError) as error:

@@ -86,15 +86,10 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
     """
     shown = list(names) or [source.source for source in comparison.sources]
     heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
-    facts = (
-        ("positions", [source.positions for source in comparison.sources]),
-        ("position table", [_shape(source.position_shape) for source in comparison.sources]),
-        ("token table", [_shape(source.token_shape) for source in comparison.sources]),
-        ("output head", [source.head or "–" for source in comparison.sources]),
-    )
     rows = [
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(value)}</td>" for value in values)}</tr>'
-        for name, values in facts
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(one.facts[name])}</td>" for one in comparison.sources)}'
+        "</tr>"
+        for name in comparison.sources[0].facts
     ]
     columns = len(shown) + 1
     for section, heading in SECTIONS.items():
@@ -135,10 +130,6 @@ def _cell(one: Figure) -> str:
         return f"<td>{value}" + (f'<span class="chance">{known}</span></td>' if known else "</td>")
     low, high = (figure(end, one.unit) for end in (one.null.low, one.null.high))
     return f'<td>{value} {_sign(standing(one.null))}<span class="chance">chance {low} to {high}</span></td>'
-
-
-def _shape(shape: tuple[int, int] | None) -> str:
-    return "–" if shape is None else f"{shape[0]:,} × {shape[1]:,}"
 
 
 def _notes(comparison: Comparison, names: Sequence[str]) -> str:

@@ -26,10 +26,7 @@ from ..text import one_line
 from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
 from .report_page import Page, names_of
-from .report_pairs import add_maps, add_moved_words, pair_measures
-from .report_positions import add_positions
-from .report_provenance import provenance
-from .report_words import add_words
+from .report_sections import add_maps, add_moved_words, add_positions, add_words, pair_measures, provenance
 from .vocabulary_card import vocabulary_card
 
 if TYPE_CHECKING:

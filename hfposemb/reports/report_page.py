@@ -15,7 +15,7 @@ from ..figures.palette import dark_map
 from ..tables.source_names import short_names
 from ..text import display
 from .html_page import about, document, page_style
-from .panel_packing import Panel, owner, packed_panel, row_of
+from .source_drawings import Panel, owner, packed_panel, row_of
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings

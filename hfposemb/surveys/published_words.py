@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.geometry import anisotropy, spectrum
-from ..analysis.row_values import read_rows
 from ..analysis.rows import directed, mean_row, norms
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.similarity.row_pairs import pair_similarities
@@ -30,7 +29,7 @@ def _rows_of(table: EmbeddingTable, words: Sequence[str]) -> NDArray[np.float64]
     rows = np.array([spelt_row(table, word) for word in words])
     if not directed(table)[rows].all():
         raise InputError(f"a row of {', '.join(words[:3])} … is zero or not finite in {table.name}")
-    return unit_rows(read_rows(table, rows))
+    return unit_rows(table.take(rows))
 
 
 def _circle(models: Models, *, words: Sequence[str]) -> Measured:

@@ -29,9 +29,8 @@ from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
-from .process_crews import computing_turn
 from .survey_folder import FORMAT, Campaign, Row, check_out, opened
-from .worker_pool import HERE, Engine, Lost, Permits, Pool
+from .worker_pool import HERE, Engine, Lost, Permits, Pool, computing_turn
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checkpoints.access import Access, Visitor, local_path
-from ..checkpoints.hub.http_errors import http_errors
+from ..checkpoints.hub.http_answers import http_errors
 from ..errors import HubError, InputError, OfflineError, SourceError
 from ..models.extraction import sample_steps
 from ..several import several
@@ -128,9 +128,8 @@ def revisions(source: str, pattern: str, *, token: str | bool | Visitor | None =
 
 
 def _of_hub(repo: str, access: Access) -> list[str]:
-    from ..checkpoints.hub.cache import refs_here
+    from ..checkpoints.hub.files import list_refs, refs_here
     from ..checkpoints.hub.http import Wire
-    from ..checkpoints.hub.refs import list_refs
 
     wire = Wire(repo, "main", access.sent)
     try:

@@ -7,11 +7,11 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..comparison.metric_meanings import UNITS, meaning
-from ..comparison.model_table import measures_in, model_table
+from ..comparison.model_table import measures_in, model_table, versions_in
 from ..errors import HfposembError, InputError
 from ..files import complete_file
 from ..text import display
@@ -115,7 +115,7 @@ def _card(rows: pandas.DataFrame, files: Mapping[str, bytes], name: str) -> str:
     """Return the data card: front matter of the Hub, schema, hashes and how to compute the rows again."""
     measured = rows[rows["metric"].notna()]
     models, failed = measured["source"].nunique(), rows[rows["metric"].isna()]["source"].nunique()
-    versions = " and ".join(dict.fromkeys(map(_versions, rows["versions"].dropna())))
+    versions = " and ".join(dict.fromkeys(map(versions_in, rows["versions"].dropna())))
     draws = ", ".join(f"{int(one):,}" for one in sorted(rows["draws"].dropna().unique())) or "0"
     hashes = "\n".join(f"{hashlib.sha256(content).hexdigest()}  {file}" for file, content in files.items())
     return _TEXT.format(
@@ -154,14 +154,6 @@ def _schema_lines(columns: Mapping[str, str]) -> str:
         return "string" if name == "part" else COLUMNS.get(name, "float64")
 
     return "\n".join(f"| `{name}` | {kind(name)} | {about.replace('|', '/')} |" for name, about in columns.items())
-
-
-def _versions(text: str) -> str:
-    try:
-        found: Any = json.loads(text)
-        return ", ".join(f"{name} {version}" for name, version in found.items())
-    except (ValueError, AttributeError):
-        return display(text, width=120)
 
 
 _TEXT = """{front}

@@ -18,8 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import HfposembError, InputError, MissingExtraError, one_line
+from ..errors import HfposembError, InputError, one_line, require
 from ..files import complete_file
+from ..tables.saved.writing import load_arrow
 
 if TYPE_CHECKING:
     import pandas
@@ -27,64 +28,39 @@ if TYPE_CHECKING:
 Row: TypeAlias = dict[str, Any]
 """One row of a survey, with the columns in ``COLUMNS``; absent columns are null."""
 
-COLUMNS: Mapping[str, str] = {
-    "source": "string",
-    "commit": "string",
-    "kind": "string",
-    "architecture": "string",
-    "table": "string",
-    "tensor": "string",
-    "file": "string",
-    "rows": "int64",
-    "width": "int64",
-    "digest": "string",
-    "metric": "string",
-    "value": "float64",
-    "unit": "string",
-    "deviation": "float64",
-    "baseline": "string",
-    "baseline_mean": "float64",
-    "baseline_low": "float64",
-    "baseline_high": "float64",
-    "p": "float64",
-    "untrained": "float64",
-    "sinusoid": "float64",
-    "draws": "int64",
-    "seed": "int64",
-    "versions": "string",
-    "seconds": "float64",
-    "error": "string",
+_DESCRIBED: Mapping[str, tuple[str, str]] = {
+    "source": ("string", "name of the model, as it was given to the survey"),
+    "commit": ("string", "commit of its repository on the Hub"),
+    "kind": ("string", "kind of its positions, such as learned, sinusoidal or rotary"),
+    "architecture": ("string", "model_type of its config.json"),
+    "table": ("string", "table that was measured: position, token, both, or the token table and the output head"),
+    "tensor": ("string", "name of the tensor in the file"),
+    "file": ("string", "file that has the tensor"),
+    "rows": ("int64", "number of rows of the table"),
+    "width": ("int64", "number of columns of the table"),
+    "digest": ("string", "SHA-256 of the values of the table"),
+    "metric": ("string", "name of the figure"),
+    "value": ("float64", "the figure"),
+    "unit": ("string", "its unit; empty for a plain number"),
+    "deviation": ("float64", "standard deviation of the figure over seeds, if it depends on them"),
+    "baseline": ("string", "kind of surrogates that it is compared with"),
+    "baseline_mean": ("float64", "mean of the figure over the surrogates"),
+    "baseline_low": ("float64", "lower end of the interval of the surrogates"),
+    "baseline_high": ("float64", "upper end of that interval"),
+    "p": ("float64", "(1 + surrogates at least as extreme) / (draws + 1), doubled for a two-sided test"),
+    "untrained": ("float64", "the figure of an untrained table of the same shape"),
+    "sinusoid": ("float64", "the figure of the sinusoid of the same shape"),
+    "draws": ("int64", "number of surrogates"),
+    "seed": ("int64", "random seed"),
+    "versions": ("string", "versions of the libraries that determine the figures, as JSON"),
+    "seconds": ("float64", "seconds that the table took; wall clock, and not reproducible"),
+    "error": ("string", "why a figure, or the whole model, could not be measured"),
 }
+
+COLUMNS = {name: kind for name, (kind, _) in _DESCRIBED.items()}
 """Columns and their types. A row without a metric is that of a failed source, with the reason in ``error``."""
 
-MEANINGS: Mapping[str, str] = {
-    "source": "name of the model, as it was given to the survey",
-    "commit": "commit of its repository on the Hub",
-    "kind": "kind of its positions, such as learned, sinusoidal or rotary",
-    "architecture": "model_type of its config.json",
-    "table": "table that was measured: position, token, both, or the token table and the output head",
-    "tensor": "name of the tensor in the file",
-    "file": "file that has the tensor",
-    "rows": "number of rows of the table",
-    "width": "number of columns of the table",
-    "digest": "SHA-256 of the values of the table",
-    "metric": "name of the figure",
-    "value": "the figure",
-    "unit": "its unit; empty for a plain number",
-    "deviation": "standard deviation of the figure over seeds, if it depends on them",
-    "baseline": "kind of surrogates that it is compared with",
-    "baseline_mean": "mean of the figure over the surrogates",
-    "baseline_low": "lower end of the interval of the surrogates",
-    "baseline_high": "upper end of that interval",
-    "p": "(1 + surrogates at least as extreme) / (draws + 1), doubled for a two-sided test",
-    "untrained": "the figure of an untrained table of the same shape",
-    "sinusoid": "the figure of the sinusoid of the same shape",
-    "draws": "number of surrogates",
-    "seed": "random seed",
-    "versions": "versions of the libraries that determine the figures, as JSON",
-    "seconds": "seconds that the table took; wall clock, and not reproducible",
-    "error": "why a figure, or the whole model, could not be measured",
-}
+MEANINGS = {name: meaning for name, (_, meaning) in _DESCRIBED.items()}
 """What each column holds."""
 
 FORMAT = 3
@@ -368,13 +344,8 @@ def _faults(where: str) -> Iterator[None]:
 
 
 def _arrow() -> Any:
-    try:
-        import pandas  # noqa: F401 - needed for the result; fail before any work is done
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(str(error.name), extra="export", purpose="a survey") from error
-    return pyarrow
+    require("pandas", extra="export", purpose="a survey")  # needed for the result; fail before any work is done
+    return load_arrow("a survey")
 
 
 def _schema() -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.projection.projecting import pca
-from ..analysis.row_values import Progress, read_rows
+from ..analysis.row_values import Progress
 from ..analysis.rows import directed
 from ..comparison.aligned_maps import Points, Rotated, rotate_onto
 from ..comparison.alignment import SAMPLE, every_cka
@@ -321,7 +321,7 @@ def _read(task: _Task) -> _Moment:
     drawn[has] = layout.coordinates[np.searchsorted(layout.rows, places[has])]
     some = _spread(len(places), ALIKE_ROWS)
     vectors = np.full((len(some), table.shape[1]), np.nan, table.dtype)
-    vectors[has[some]] = read_rows(table, places[some][has[some]])
+    vectors[has[some]] = table.take(places[some][has[some]])
     measures = [one for one in MEASURES if one.name in task.metrics]
     figures = figures_of(Tables(source), measures, draws=task.draws)
     return _Moment(task.source, has=has, map=drawn, vectors=vectors, figures=figures)

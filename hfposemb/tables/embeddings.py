@@ -15,9 +15,9 @@ from ..lazy_attributes import lazy_attribute
 from ..several import several
 from ..text import one_line, written
 from .encodings import PositionEncoding
-from .html_repr import card
 from .output_head import OutputHead, Tying
 from .table import EmbeddingTable, Labels, Provenance, Vectors, shortened, table_of
+from .tabular import card
 
 if TYPE_CHECKING:
     from typing import TypeAlias

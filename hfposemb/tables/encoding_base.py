@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,8 @@ Kind: TypeAlias = Literal[
 Unit: TypeAlias = Literal["cosine", "expected rotary kernel", "additive bias", "none"]
 
 
-class Distances(Protocol):
-    """Encoding whose values depend on the distance of two positions alone."""
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the value for each signed distance."""
-        ...
+Profile: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Value for each signed distance."""
 
 
 class WithRows(Answering):
@@ -71,6 +67,7 @@ class WithoutRows(Answering):
     """Mixin of encodings without a table; accessing it raises an error that names an alternative."""
 
     has_table: ClassVar[bool] = False
+    offset: ClassVar[int] = 0
 
     @property
     def table(self) -> EmbeddingTable:
@@ -104,11 +101,43 @@ MOST_PAIRS = 20_000
 """Most positions for which a matrix of all pairs is computed: 3.2 GB in float64."""
 
 
-def relative_matrix(encoding: Distances, length: int) -> NDArray[np.float64]:
+def relative_matrix(profile: Profile, length: int) -> NDArray[np.float64]:
     """Return the matrix [length, length] of a function of distance; raise ``InputError`` above ``MOST_PAIRS``."""
     if not 1 <= length <= MOST_PAIRS:
         raise InputError(f"length must be from 1 to {MOST_PAIRS:,} for a matrix of all pairs; got {length:,}")
     distances = np.arange(-length + 1, length)
     position = np.arange(length)
-    matrix: NDArray[np.float64] = encoding.profile(distances)[position[None, :] - position[:, None] + length - 1]
+    matrix: NDArray[np.float64] = profile(distances)[position[None, :] - position[:, None] + length - 1]
     return matrix
+
+
+class ByDistance(WithoutRows):
+    """Mixin of encodings whose values depend on the distance of two positions alone."""
+
+    length: int
+    profile: Profile
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Return ``profile`` at the distance of every pair of the first ``length`` positions [length, length]."""
+        return relative_matrix(self.profile, length or self.length)
+
+
+class WithoutValues(WithoutRows):
+    """Mixin of encodings that have neither rows nor values of pairs; ``reason`` says why."""
+
+    unit: ClassVar[Unit] = "none"
+
+    if TYPE_CHECKING:
+
+        @property
+        def reason(self) -> str:
+            """Why nothing is drawn, as text."""
+            ...
+
+    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
+        """Raise ``MissingTableError`` with the reason."""
+        raise MissingTableError(self.reason)
+
+    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Raise ``MissingTableError`` with the reason."""
+        raise MissingTableError(self.reason)

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, MissingTableError
-from .encoding_base import Kind, Unit, WithoutRows, WithRows, relative_matrix, unit_rows
+from ..errors import InputError
+from .encoding_base import ByDistance, Kind, Unit, WithoutRows, WithoutValues, WithRows, unit_rows
 from .rotary import Rotary
 from .table import EmbeddingTable, all_rows
 
@@ -117,7 +117,7 @@ def alibi_slopes(heads: int, *, longest: float = 8.0, kept: bool = True) -> NDAr
 
 
 @dataclass(frozen=True, eq=False)
-class Alibi(WithoutRows):
+class Alibi(ByDistance):
     """Linear biases by distance (ALiBi; Press et al. 2022, arXiv 2108.12409).
 
     Attributes:
@@ -133,17 +133,12 @@ class Alibi(WithoutRows):
     scale: float = 1.0
     rounded: bool = False
     kind: ClassVar[Kind] = "alibi"
-    offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
 
     @property
     def effective(self) -> NDArray[np.float64]:
         """Slopes [heads] as they act on scaled scores."""
         return self.slopes * self.scale
-
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
-        return relative_matrix(self, length or self.length)
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias −slope·|Δ| on scaled scores at each distance, averaged over heads."""
@@ -152,7 +147,7 @@ class Alibi(WithoutRows):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeBias(WithoutRows):
+class RelativeBias(ByDistance):
     """Learned bias for each bucket of distances (T5; Raffel et al. 2020, arXiv 1910.10683).
 
     Attributes:
@@ -170,7 +165,6 @@ class RelativeBias(WithoutRows):
     max_distance: int = 128
     zero: int | None = None
     kind: ClassVar[Kind] = "relative-bias"
-    offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
 
     def buckets(self, distances: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -191,10 +185,6 @@ class RelativeBias(WithoutRows):
         """Return the bias at each distance [distances, heads]."""
         return np.asarray(self.bias, np.float64)[self.buckets(distances)]
 
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return the bias between the first ``length`` positions [length, length], averaged over heads."""
-        return relative_matrix(self, length or self.length)
-
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias at each distance, averaged over heads."""
         bias: NDArray[np.float64] = self.bias_at(distances).mean(axis=1)
@@ -214,7 +204,6 @@ class WindowBias(WithoutRows):
 
     bias: NDArray[np.float64]
     kind: ClassVar[Kind] = "relative-bias"
-    offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "additive bias"
 
     @property
@@ -252,7 +241,7 @@ class WindowBias(WithoutRows):
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeTable(WithoutRows):
+class RelativeTable(ByDistance):
     """Relative positions as rows of a table, one for each distance (Shaw et al. 2018; DeBERTa, He et al. 2021).
 
     This is not ``.table``, which would have one row for each position. A row also serves the distances beyond its own,
@@ -275,7 +264,6 @@ class RelativeTable(WithoutRows):
     length: int
     clipped: bool = True
     kind: ClassVar[Kind] = "relative-table"
-    offset: ClassVar[int] = 0
     unit: ClassVar[Unit] = "cosine"
 
     def __post_init__(self) -> None:
@@ -302,10 +290,6 @@ class RelativeTable(WithoutRows):
         found: NDArray[np.int64] = np.where(outside & (not self.clipped), -1, order[towards_zero])
         return found
 
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Return ``profile`` at the distance of every pair of the first ``length`` positions [length, length]."""
-        return relative_matrix(self, length or self.length)
-
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cosine between the row of each distance and the row of distance 0.
 
@@ -319,7 +303,7 @@ class RelativeTable(WithoutRows):
 
 
 @dataclass(frozen=True, eq=False)
-class Convolution(WithoutRows):
+class Convolution(WithoutValues):
     """Positions from a convolution over the input (wav2vec 2.0; Baevski et al. 2020, arXiv 2006.11477).
 
     The kernel mixes contents with positions, so there is neither a vector for a position nor a number for a distance.
@@ -333,8 +317,6 @@ class Convolution(WithoutRows):
     width: int
     groups: int = 1
     kind: ClassVar[Kind] = "convolution"
-    offset: ClassVar[int] = 0
-    unit: ClassVar[Unit] = "none"
 
     def __post_init__(self) -> None:
         """Check that width and number of groups are positive."""
@@ -364,54 +346,26 @@ class Convolution(WithoutRows):
             "vector for a position and no value for a distance"
         )
 
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Raise ``MissingTableError``: the extent of the kernel is known, but similarity depends on the input."""
-        raise MissingTableError(self.reason)
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Raise ``MissingTableError``, as ``matrix`` does."""
-        raise MissingTableError(self.reason)
-
 
 @dataclass(frozen=True, eq=False)
-class NoPositions(WithoutRows):
+class NoPositions(WithoutValues):
     """No position encoding; ``order`` names what conveys the order of the input instead."""
 
     order: str = "the causal mask alone"
     kind: ClassVar[Kind] = "none"
-    offset: ClassVar[int] = 0
-    unit: ClassVar[Unit] = "none"
 
     @property
     def reason(self) -> str:
         """Why nothing is drawn, as text."""
         return f"it has no position encoding; order comes from {self.order}"
 
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Raise ``MissingTableError`` with the reason."""
-        raise MissingTableError(self.reason)
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Raise ``MissingTableError`` with the reason."""
-        raise MissingTableError(self.reason)
-
 
 @dataclass(frozen=True, eq=False)
-class Unmeasured(WithoutRows):
+class Unmeasured(WithoutValues):
     """A mechanism that is recognised but not computed, with the reason."""
 
     kind: Kind
     reason: str
-    offset: ClassVar[int] = 0
-    unit: ClassVar[Unit] = "none"
-
-    def matrix(self, length: int | None = None) -> NDArray[np.float64]:
-        """Raise ``MissingTableError`` with the reason."""
-        raise MissingTableError(self.reason)
-
-    def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Raise ``MissingTableError`` with the reason."""
-        raise MissingTableError(self.reason)
 
 
 PositionEncoding: TypeAlias = (

@@ -233,7 +233,7 @@ class Rotary(WithRows):
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the expected kernel of an input of ``length`` positions [length, length], by default the longest."""
-        return relative_matrix(self if length is None else self.at(length), length or self.length)
+        return relative_matrix((self if length is None else self.at(length)).profile, length or self.length)
 
     def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, require
 from ..guesses import Answering
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
 from ..several import several
-from .html_repr import card
 from .scattered_rows import read_scattered
+from .tabular import card
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -367,12 +367,9 @@ class EmbeddingTable(Answering):
         >>> weights = hpe.extract("sample:gpt2").token.to_torch()
         >>> layer = torch.nn.Embedding.from_pretrained(weights, freeze=False)
         """
-        try:
-            import torch
-        except ImportError as error:
-            from ..errors import MissingExtraError
+        require("torch", extra="torch", purpose="to_torch()")
+        import torch
 
-            raise MissingExtraError("torch", extra="torch", purpose="to_torch()") from error
         return torch.from_numpy(np.array(self.vectors)).to(dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -474,12 +471,9 @@ class EmbeddingTable(Answering):
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the vectors as a pandas DataFrame, indexed by label. Raises ``MissingExtraError`` without pandas."""
-        try:
-            import pandas
-        except ImportError as error:
-            from ..errors import MissingExtraError
+        require("pandas", extra="export", purpose="to_frame()")
+        import pandas
 
-            raise MissingExtraError("pandas", extra="export", purpose="to_frame()") from error
         return pandas.DataFrame(self.vectors, index=pandas.Index(list(self.labels), name="label"))
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..checkpoints.access import Access, Visitor, local_path
+from ..checkpoints.formats import ReadTensors
 from ..checkpoints.hub.repository import open_hub
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.tokenizers.chat_templates import local_text
+from ..checkpoints.tokenizers.small_files import local_text
 from ..checkpoints.tokenizers.vocabulary import Style, Vocabulary, style_by_share
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary, vocabulary_file
 from ..checks.checked_source import SMALL_FILES, CheckedSource, open_source
@@ -19,7 +20,7 @@ from ..checks.tokenizer_files import MARKED, Tokens, read_tokens
 from ..errors import HfposembError, InputError, OfflineError, RefusedError, SourceError
 from ..models.architectures.config_values import part_config, whole_number
 from ..models.given_labels import SavedTokenizer
-from ..models.opened_model import Absent, Tensors
+from ..models.opened_model import Absent
 from ..models.opening import small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
@@ -163,7 +164,7 @@ def _without_tensors(named: Source, access: Access, home: Path | None) -> Checke
         return None
     nothing = Embeddings(str(named), {}, {}, config or {})
     texts = partial(local_text, home, access.limits.config_bytes)
-    none = cast(Tensors, Absent(str(named)))
+    none = cast(ReadTensors, Absent(str(named)))
     return CheckedSource(str(named), nothing, none, True, partial(tokenizer_folder, home), small, texts, bool)
 
 

@@ -18,22 +18,25 @@ from ..figures import matrix_figures, position_figures, token_figures
 from ..figures.figure_packing import Packer
 from ..figures.palette import POSITION, SIMILARITY, dark_map
 from ..progress import Report
-from ..reports.panel_packing import Panel, owner, packed_panel, row_of, scale_bar
 from ..reports.position_findings import axes_caption
 from ..reports.source_drawings import (
     NO_CLOUD,
+    Panel,
     class_legend,
     cosine_matrix,
     map_foot,
     mechanism,
+    owner,
+    packed_panel,
+    row_of,
     sampled,
+    scale_bar,
 )
 from ..tables.table import EmbeddingTable
 from .shown_sources import ShownSource
 
 if TYPE_CHECKING:
-    from .linked_rows import Rows
-    from .selection import Selectable, Selection
+    from .selection import Rows, Selectable, Selection
 
 WORDS = ("king", "queen", "man", "woman", "paris", "london", "one", "two", "red", "blue", "good", "bad")
 """Words whose cosines are drawn until tokens are selected."""

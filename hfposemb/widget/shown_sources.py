@@ -15,8 +15,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
-from .linked_rows import LinkedRows, same_positions, same_tokens
-from .selection import Role, Selectable
+from .selection import LinkedRows, Role, Selectable, same_positions, same_tokens
 
 Shown: TypeAlias = "Embeddings | EmbeddingTable | PositionEncoding | str | Path"
 """What can be shown: a source, its name or path, one of its tables, or a position encoding."""

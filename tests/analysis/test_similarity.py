@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hfposemb.analysis.row_values import read_rows
 from hfposemb.analysis.similarity.nearest_rows import all_neighbours, neighbours
 from hfposemb.analysis.similarity.row_pairs import pair_similarities, random_pairs, similarity_percentile
 from hfposemb.analysis.similarity.similarity_matrix import similarity, similarity_distribution
@@ -298,7 +297,7 @@ def test_chosen_rows_are_named_by_number_or_label() -> None:
     table = _table(vectors, labels=tuple("abcdef"))
     matrix = similarity(table, rows=["e", 0, "c", 0])
     np.testing.assert_allclose(matrix, similarity(table)[np.ix_([4, 0, 2, 0], [4, 0, 2, 0])])
-    np.testing.assert_array_equal(read_rows(table, np.array([4, 0, 2, 0])), vectors[[4, 0, 2, 0]])
+    np.testing.assert_array_equal(table.take(np.array([4, 0, 2, 0])), vectors[[4, 0, 2, 0]])
     np.testing.assert_array_equal(similarity(Absolute(table)), similarity(table))
     assert neighbours(table, "b", k=1).query == "b"
     with pytest.raises(InputError, match="no row named 'z'"):

@@ -6,18 +6,17 @@ code says whether every goal of the survey is met and both are up to date.
 
 from __future__ import annotations
 
+import json
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from hfposemb.models.architectures.families import NO_INPUTS
-from hfposemb.models.architectures.verified_types import KNOWN
+from hfposemb.models.architectures.families import NO_INPUTS, known_types
 from tests.architectures.survey import Row, model_types, share, survey
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architectures.md"
-LIST = ROOT / "hfposemb" / "models" / "architectures" / "verified_types.py"
+LIST = ROOT / "hfposemb" / "models" / "architectures" / "verified_types.json"
 
 GOALS = {
     "token table": 1.0,
@@ -37,19 +36,6 @@ CAUSES = {
     "rf_detr": "its table is inside a numbered module, and numbered modules are skipped",
 }
 """Why a type is missed."""
-
-_LIST = '''"""The model types that the rules were held against: transformers' own of each, built small and compared.
-
-Written by ``python -m tests.architectures --write``, which writes ``docs/architectures.md`` too.
-"""
-
-_NAMES = """
-{names}
-"""
-
-KNOWN: frozenset[str] = frozenset(_NAMES.split())
-"""Model types of transformers 5.23 whose tables, offsets and frequencies equal those of the model itself."""
-'''
 
 
 def tables_agree(row: Row) -> bool:
@@ -132,12 +118,8 @@ First-layer inputs that are not computed, with the reason:
 
 
 def known(rows: Sequence[Row]) -> str:
-    """Return the module that lists the known types."""
-    names = " ".join(row.model_type for row in rows if tables_agree(row))
-    filled = textwrap.fill(
-        names, 112, break_long_words=False, break_on_hyphens=False, initial_indent="    ", subsequent_indent="    "
-    )
-    return _LIST.format(names=filled)
+    """Return the list of the known types."""
+    return json.dumps(sorted(row.model_type for row in rows if tables_agree(row)), indent=0) + "\n"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -156,7 +138,7 @@ def main(arguments: Sequence[str]) -> int:
         LIST.write_text(known(rows), encoding="utf-8")
         return bool(failed)
     agreeing = {row.model_type for row in rows if tables_agree(row)}
-    if lost := sorted(KNOWN - agreeing):
+    if lost := sorted(known_types() - agreeing):
         print("no longer as the model has them:", ", ".join(lost))
     for row in rows:
         for check in row.checks:

@@ -16,8 +16,7 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb.models.verification.checks import Check, Verdict
-from hfposemb.models.verification.heads import head_differences, output_module
+from hfposemb.models.verification.heads import Check, Verdict, head_differences, output_module
 from tests.architectures.tiny import _classes, configurations, randomise
 
 LARGEST = 300_000_000

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from hfposemb.models.architectures.needed_tables import PARTS
+from hfposemb.models.architectures.tied_types import PARTS
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "hfposemb" / "models" / "architectures" / "needed_tables.json"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-from hfposemb.models.verification.checks import Check
+from hfposemb.models.verification.heads import Check
 
 SECONDS = 240
 """Longest that building and comparing one type may take."""

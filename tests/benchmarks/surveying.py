@@ -33,7 +33,7 @@ import atexit, functools, itertools, json, os, sys, time
 import psutil
 import hfposemb as hpe
 from hfposemb.surveys.survey_folder import check_out
-from hfposemb.surveys.worker_pool import Engine, Share
+from hfposemb.surveys.worker_pool import Engine, Permits
 from hfposemb.surveys.source_figures import conduct, measured, plan
 
 def run(kind, first, count, workers, out, draws):
@@ -41,7 +41,7 @@ def run(kind, first, count, workers, out, draws):
     began = time.perf_counter()
     if kind == "loop":
         for target in asked.targets:
-            assert measured(asked.job(target), Share(8))[0]["metric"]
+            assert measured(asked.job(target), Permits(8))[0]["metric"]
     else:
         told = watch if kind == "watched" else None
         engine = Engine("dask", cluster(workers)) if kind == "dask" else Engine(workers=workers)

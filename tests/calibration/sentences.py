@@ -112,8 +112,6 @@ RULES: dict[str, dict[str, Rule]] = {
         "concatenation_title": Rule("shares decoded from the sum", "positions turned at random; concatenation"),
         "interference_title": Rule("mean |cos| of words and positions", "random directions of that width"),
         "window_title": Rule("sizes at which both parts are decoded, and the model's own", "the other sources"),
-    },
-    "app/findings/words/sum_clouds.py": {
         "cloud_panel": Rule("shares of the inputs' variance", "each other"),
         "variance_panel": Rule("the amplitude at which shares cross", "shuffled inputs"),
     },
@@ -146,7 +144,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "variance_title": Rule("variance that three components hold", "the other sources"),
         "widest_title": Rule("the widest dimension", "all dimensions"),
     },
-    "hfposemb/reports/report_pairs.py": {"_maps_row": Rule("difference of aligned maps", "rows in random order")},
+    "hfposemb/reports/report_sections.py": {"_maps_row": Rule("difference of aligned maps", "rows in random order")},
 }
 """The rule of each sentence about a table, by file and function."""
 

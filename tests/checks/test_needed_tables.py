@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hfposemb.models.architectures.needed_tables import needed_tables
+from hfposemb.models.architectures.tied_types import needed_tables
 from tests.architectures.needed import DATA, roles_of, text
 from tests.conftest import FULL
 

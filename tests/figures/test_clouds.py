@@ -7,8 +7,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.figures import label_placement
-from hfposemb.figures.camera import FILLED, best_camera
-from hfposemb.figures.cloud_frame import CloudFrame
+from hfposemb.figures.cloud_frame import FILLED, CloudFrame, best_camera
 from hfposemb.figures.position_figures import RATIO, projection
 from hfposemb.tables.table import Provenance, table_of
 

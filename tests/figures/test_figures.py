@@ -142,7 +142,7 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     ),
     "shift_by_distance": lambda: line_figures.shift_by_distance([shifted(HOSTILE[0]), shifted("two")]),
     "turned_planes": lambda: line_figures.turned_planes(style.sources({HOSTILE[0]: np.array([3.0, 90.0]), "two": [1]})),
-    "clock": lambda: line_figures.clock(np.array([0.5, 3.0]), named=[HOSTILE[0], "two"]),
+    "clock": lambda: line_figures.clock(np.array([[0.6, 0.8], [-1.0, 0.0]]), named=[HOSTILE[0], "two"]),
     "explained_variance": lambda: line_figures.explained_variance([marked(s) for s in UPWARD]),
     "token_map": lambda: token_figures.token_map(cloud(RNG.normal(size=(300, 2))), vocabulary(300)),
     "token_map, selected": lambda: token_figures.token_map(

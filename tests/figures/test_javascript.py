@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.components import page_script, page_style
+from app.components import page_script
 from hfposemb.figures.assets import BUNDLE, STATIC
 from hfposemb.reports.static_site import SITE
 from tests.support.installing import ROOT, tracked
@@ -67,13 +67,13 @@ def test_python_holds_no_javascript() -> None:
 def test_python_holds_no_style() -> None:
     sheets = re.compile(r"css_template|font-size:|<style>")
     held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, sheets)}
-    sends = {"page_style.py", "html_page.py", "static_site.py", "source_bar.py"}
+    sends = {"page_script.py", "html_page.py", "static_site.py", "source_bar.py"}
     assert held == {"plot.py", *sends}, "what frames a row, those that send sheets, and the colours of chips"
 
 
 def test_style_is_no_template() -> None:
     """Gradio reads it as a template of Handlebars and of JavaScript."""
-    assert not re.search(r"\{\{|\$\{|`|\\", page_style.page_style())
+    assert not re.search(r"\{\{|\$\{|`|\\", page_script.page_style())
 
 
 def _has(path: Path, code: re.Pattern[str]) -> bool:

@@ -14,8 +14,7 @@ import transformers
 
 import hfposemb as hpe
 from hfposemb.checks.rope_report import rope_report
-from hfposemb.models.positions.pair_axes import _TYPES, pair_axes
-from hfposemb.models.positions.rope import rotary_encodings
+from hfposemb.models.positions.rope import _TYPES, pair_axes, rotary_encodings
 from hfposemb.models.summary import describe
 from hfposemb.tables.rotary import Rotary
 from tests.checks.planted import change, llama

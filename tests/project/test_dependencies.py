@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from hfposemb.checkpoints.hub.http_errors import OLDEST_HUB
+from hfposemb.checkpoints.hub.http_answers import OLDEST_HUB
 from hfposemb.checkpoints.pickles.safe_torch import OLDEST_TORCH
 from hfposemb.cli.space import GRADIO, PINS
 from tests.support.installing import ROOT

@@ -106,7 +106,7 @@ def test_a_process_reads_several_items_and_computes_one() -> None:
         import os
         import time
 
-        from hfposemb.surveys.process_crews import computing_turn
+        from hfposemb.surveys.worker_pool import computing_turn
 
         time.sleep(0.2)
         with computing_turn.get():
@@ -127,7 +127,7 @@ def test_processes_share_the_permits_equally() -> None:
         return str(given)
 
     with Engine(workers=2, requests=5).running() as pool:
-        assert set(pool.each(permits, ["a", "b", "c"])) == {"Share(permits=2)"}
+        assert set(pool.each(permits, ["a", "b", "c"])) == {"Permits(permits=2, shared=False)"}
     with Engine(workers=4, requests=2).running() as pool:
         assert pool.workers == 2, "each has a permit at least"
 

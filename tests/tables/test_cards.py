@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.tables.html_repr import card, grid, plain
+from hfposemb.tables.tabular import card, grid, plain
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\n\x00"
 

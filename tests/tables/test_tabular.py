@@ -17,8 +17,7 @@ from hfposemb.analysis.projection import projecting as projection
 from hfposemb.checks.rope_report import rope_report
 from hfposemb.surveys.remeasure import again
 from hfposemb.surveys.worker_pool import Engine
-from hfposemb.tables.html_repr import plain
-from hfposemb.tables.tabular import Facts, Tabular
+from hfposemb.tables.tabular import Facts, Tabular, plain
 
 BERT, WAVES = hpe.extract("sample:bert"), hpe.sinusoidal(64, 16)
 WORDS = [1037, 1045, 1055]

@@ -14,7 +14,7 @@ import transformers
 
 import hfposemb as hpe
 from hfposemb.errors import InputError
-from hfposemb.training.watched_rows import RowWatch
+from hfposemb.training.trainer_callback import RowWatch
 
 ROWS, WIDTH, POSITIONS = 60, 16, 8
 FROZEN, EXPLODING, UNSEEN = 7, 11, 59

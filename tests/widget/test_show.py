@@ -18,8 +18,7 @@ from hfposemb.errors import InputError, MissingExtraError
 from hfposemb.figures.assets import plotly_js
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.widget import notebook_view, panels, shown_sources
-from hfposemb.widget.notebook_view import NotebookView, shared_library
-from hfposemb.widget.static_picture import picture
+from hfposemb.widget.notebook_view import NotebookView, picture, shared_library
 
 BERT, GPT2 = "sample:bert", "sample:gpt2"
 

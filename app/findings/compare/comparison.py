@@ -1,29 +1,34 @@
-"""Panels of a comparison: metrics, pairs, moved words and aligned maps."""
+"""Panels of a comparison: metrics, pairs, moved words and aligned maps; their work in child processes."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import gradio as gr
 
 import hfposemb as hpe
 from hfposemb.comparison.aligned_maps import AlignedMaps, align_maps
 from hfposemb.comparison.matched_rows import tables_of
 from hfposemb.comparison.side_by_side import Run
 from hfposemb.comparison.table_side import rows_of
-from hfposemb.figures.map_pairs import beside
+from hfposemb.figures.position_figures import beside
 from hfposemb.figures.style import listed
 from hfposemb.reports import html_tables
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import one_line
 
 from ... import limits
+from ...components.files import kept_file
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Panels
 from ...components.recipe import Recipe, folded_code
 from ...jobs import children
+from ...jobs.visitor import Visitor
 from ...recipes import comparison_snippets
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
     from hfposemb.comparison.results import Comparison
     from hfposemb.tables.embeddings import Embeddings
     from hfposemb.tables.table import EmbeddingTable
-
 
 POSITIONS, TOKENS = "Positions", "Tokens"
 
@@ -443,3 +447,85 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     )
     heading = maps.sentence(left.name, right.name)
     return Panels(panels, heading=heading, subheading="; ".join(map(one_line, maps.notes)), columns=2)
+
+
+@dataclass(frozen=True)
+class ComparisonJobs:
+    """Requests and runs the work; a job takes a visitor, the place on the page, and what is wanted."""
+
+    session: Session
+
+    def comparable(self, due: list[Any]) -> list[str]:
+        """Return the sources on the screen that were opened."""
+        return [source.text for source in self.session.shown(due) if source.embeddings is not None]
+
+    def taken(self, due: list[Any], part: str | None) -> str:
+        """Return the part that is compared, "" if no source has the selected one."""
+        return part_of(*of_part(self.session.shown(due), part))
+
+    def begin(self, due: list[Any], part: str | None) -> Any:
+        """Request chance levels and pairs as soon as the tab is drawn."""
+        having, part = self.comparable(due), self.taken(due, part)
+        if not having:
+            return []
+        key = comparison_key(having, public=self.session.public, part=part)
+        return [having, part] if self.session.library.results.get(key) is None else []
+
+    def retry(self, due: list[Any], part: str | None) -> Any:
+        """Request chance levels and pairs again."""
+        having = self.comparable(due)
+        return [having, self.taken(due, part), uuid4().hex] if having else []
+
+    async def measure(
+        self, visitor: Visitor, place: str, wanted: Sequence[Any]
+    ) -> AsyncGenerator[children.Progress, None]:
+        """Compute chance levels and pairs."""
+        texts, part = wanted[:2]
+        key = comparison_key(texts, public=self.session.public, part=part)
+        work = partial(children.comparison, part=part)
+        async for step in self.session.jobs.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS):
+            yield step
+
+    async def lay_out(
+        self, visitor: Visitor, place: str, wanted: Sequence[Any]
+    ) -> AsyncGenerator[children.Progress, None]:
+        """Compute the two maps."""
+        texts, role, method, part = wanted[0]
+        key = maps_key(texts, role, method, public=self.session.public, part=part)
+        work = partial(children.maps, part=part)
+        async for step in self.session.jobs.compute(visitor, place, key, wanted[0], work, texts, role, method):
+            yield step
+
+    def ask_report(self, due: list[Any], part: str | None) -> Any:
+        """Request the report."""
+        having = self.comparable(due)
+        return [[having, self.taken(due, part), uuid4().hex]] if having else []
+
+    async def write(
+        self, visitor: Visitor, place: str, wanted: Sequence[Any]
+    ) -> AsyncGenerator[children.Progress, None]:
+        """Compute the report, and keep the comparison that it contains."""
+        session, (texts, part, _) = self.session, wanted[0]
+        measured = comparison_key(texts, public=session.public, part=part)
+        key = comparison_key(texts, public=session.public, what="report", part=part)
+
+        def late() -> tuple[Any, ...]:
+            """Take the comparison from the results, where the panel above may have put it meanwhile."""
+            return texts, session.library.results.get(measured), limits.COMPARISON_DRAWS
+
+        work = partial(children.page, part=part)
+        async for step in session.jobs.compute(visitor, place, key, wanted[0], work, late=late):
+            yield step
+        results = session.library.results
+        made = results.get(key)
+        if made is not None and results.get(measured) is None:
+            results.put(measured, made[0])
+
+    def hand_over(self, wanted: list[Any], done: dict[str, Any]) -> Any:
+        """Give the page the file once it is written; none if it was not."""
+        if not done.get("ok") or not wanted:
+            return gr.update(value=None)
+        texts, part, _ = wanted[0]
+        key = comparison_key(texts, public=self.session.public, what="report", part=part)
+        made = self.session.library.results.get(key)
+        return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))

@@ -16,7 +16,7 @@ from hfposemb.text import one_line
 
 from ...components.events import QUIET
 from ...components.recipe import COPY_JS, folded_code
-from ...jobs import checking
+from ...jobs import measuring
 from ...recipes.comparison_snippets import vocabularies
 from ...session.library import allowed, source_key
 from ..start.file_checks import has_files
@@ -60,7 +60,7 @@ async def _measure(
     """Compare the sources ``[[a, b]]`` in a child process."""
     a, b = wanted[0][:2]
     key = vocabulary_key(a, b, public=session.public)
-    async with aclosing(session.jobs.compute(visitor, part, key, list(wanted[0]), checking.vocabulary, a, b)) as steps:
+    async with aclosing(session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.vocabulary, a, b)) as steps:
         async for progress in steps:
             yield progress
 

@@ -19,7 +19,7 @@ from hfposemb.tables.rotary import Rotary
 from hfposemb.text import sentence_case
 
 from ...components.plot import Drawing, Panel, Panels
-from ...recipes import rope_snippets
+from ...recipes import position_snippets
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
 from ...session.shown_positions import FILES
@@ -130,7 +130,7 @@ def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int
         help=KERNEL_HELP,
         foot=f"{next(iter(found.values())).length:,} positions, factor 8, mean of near distances",
         actions=FILES,
-        recipe=rope_snippets.kernels(source, multiple, search, groups=GROUPS),
+        recipe=position_snippets.kernels(source, multiple, search, groups=GROUPS),
     )
 
 
@@ -189,7 +189,7 @@ def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> 
         message=" ".join(absent),
         help=AGREEMENT_HELP,
         actions=FILES if drawings else (),
-        recipe=rope_snippets.agreement(source, search, base=report.base is not None),
+        recipe=position_snippets.agreement(source, search, base=report.base is not None),
         span=2,
     )
 

@@ -69,7 +69,7 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
         said += f"positions a turn: {percent(float(found.neighbours[place]))} next to a neighbour"
         drawings.append(Drawing(position_figures.projection(projection, height=MAP_HEIGHT), said))
     position = min(COINCIDING, length - 1)
-    drawings.append(clocks(position, width, counts))
+    drawings.append(clocks(position, rows[position], counts))
     return (
         Panel(
             key="buildup",
@@ -83,13 +83,13 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
     )
 
 
-def clocks(position: int, width: int, counts: Sequence[int]) -> Drawing:
+def clocks(position: int, row: Floats, counts: Sequence[int]) -> Drawing:
     """Draw position 0 and another one as hands of a clock, one for the last pair of each map."""
-    turned = shift_rotation(position, width).angles[np.array(counts) - 1]
-    apart = [number(float(abs((angle + np.pi) % (2 * np.pi) - np.pi)) * 180 / np.pi, digits=0) for angle in turned]
+    hands = row.reshape(-1, 2)[np.array(counts) - 1]
+    apart = [number(float(abs(np.degrees(np.arctan2(*hand)))), digits=0) for hand in hands]
     named = [f"pair {count}: {angle}°" for count, angle in zip(counts, apart, strict=True)]
     said = f"Position 0 points up; at position {position} these hands are turned from it by so many degrees"
-    return Drawing(line_figures.clock(turned, named=named, height=CLOCK_HEIGHT), said)
+    return Drawing(line_figures.clock(hands, named=named, height=CLOCK_HEIGHT), said)
 
 
 def buildup_title(found: FrequencyBuildup) -> str:

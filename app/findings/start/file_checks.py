@@ -18,7 +18,7 @@ from hfposemb.text import display, one_line
 
 from ...components.events import QUIET
 from ...components.recipe import COPY_JS, folded_code
-from ...jobs import checking, children
+from ...jobs import children, measuring
 from ...jobs.children import JobError
 from ...jobs.visitor import Visitor
 from ...limits import CHECKED_AT_ONCE
@@ -93,7 +93,7 @@ def checked(opened: Sequence[Opened], session: Session) -> dict[Opened, CheckRep
 
 
 def _here(text: str, *, public: bool) -> CheckReport:
-    return checking.check(text, lambda share, doing: None, public=public)
+    return measuring.check(text, lambda share, doing: None, public=public)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _work(session: Session) -> Any:
         reasons = []
         for (text,) in wanted:
             key = check_key(text, public=session.public)
-            steps = session.jobs.compute(visitor, place, key, [text], checking.check, text)
+            steps = session.jobs.compute(visitor, place, key, [text], measuring.check, text)
             try:
                 async with aclosing(steps):
                     async for progress in steps:

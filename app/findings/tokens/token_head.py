@@ -1,37 +1,107 @@
-"""The panels of token table against output head: whether both are one table, and if not, what they have in common."""
+"""The panels of token table against output head: are both one table, and what have they in common.
+
+Heads on the Hub are read once they are to stand for the tokens: most visitors never look at one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import gradio as gr
 
+from hfposemb.errors import CancelledError
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
-from ...components.events import QUIET
+from ...components.events import QUIET, State
 from ...components.happened import Happened
+from ...components.lines import WORK_LINE, failed_line
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Panels
+from ...failures import said_of
 from ...jobs import measuring
+from ...jobs.fetching import Fetch
 from ...recipes import token_snippets
-from ...session.opened import UNREAD, Opened
+from ...session.opened import HEAD_NEEDS, UNREAD, Opened
+from ...session.opening import page_of, reading_line
+from ...session.source_names import short_name
+from ...session.state import Session
 from ..chosen_word import Word, shown, with_tokens
-from .head_reading import reading_row, unread
 from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from hfposemb.comparison.moved_words import Move
     from hfposemb.comparison.token_against_head import HeadComparison, HeadMeasure
 
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
-    from ...session.state import Session
+
+
+def unread(session: Session, opened: Sequence[Opened]) -> list[str]:
+    """Return the sources whose output head is to be read before it is drawn."""
+    heads = [source.text for source in opened if source.separate]
+    return [text for text in heads if session.library.opened(text, HEAD_NEEDS, public=session.public) is None]
+
+
+@dataclass(frozen=True)
+class HeadReads:
+    """Reads the output heads for one page; see ``opening.SourceReads``, which reads the other tables."""
+
+    session: Session
+    name: str = ""
+
+    async def read(self, wanted: list[str], request: gr.Request) -> AsyncIterator[list[Any]]:
+        """Read the heads of some sources with progress; return the line and what changes when they have been read."""
+        if not wanted:
+            yield [gr.skip(), gr.skip()]
+            return
+        library, public, read = self.session.library, self.session.public, list[Fetch]()
+        works = {}
+        for text in wanted:
+            key, work = library.fetch(text, HEAD_NEEDS, public=public)
+            works[key] = (short_name(text), work)
+        try:
+            async with aclosing(library.fetches.follow(self._page(request), wanted, works)) as follow:
+                async for read in follow:
+                    yield [reading_line(read), gr.skip()]
+        except CancelledError:
+            yield [gr.update(visible=False), gr.skip()]
+            return
+        wrong = [said_of(one.error, public=public) for one in read if one.error is not None]
+        line = gr.update(value=failed_line(wrong[0]), visible=True) if wrong else gr.update(visible=False)
+        yield [line, uuid4().hex]
+
+    def stop(self, request: gr.Request) -> Any:
+        """Stop reading, and hide the line."""
+        self.session.library.fetches.stop(self._page(request))
+        return gr.update(visible=False)
+
+    def _page(self, request: gr.Request) -> str:
+        return f"{page_of(self.session, request)}/head/{self.name}"
+
+
+def reading_row(session: Session, asked: gr.State, value: Any, *, name: str = "") -> gr.State:
+    """Create and bind the progress line of heads, which are read when the state ``asked`` has a value.
+
+    Return a state that changes when they have been read. A page with several lines gives each a ``name``.
+    """
+    line, wanted, done = gr.HTML(visible=False, **WORK_LINE), State([]), State("")
+    reads = HeadReads(session, name)
+
+    def draw(opened: Sequence[Opened], given: Any) -> list[str]:
+        return unread(session, opened) if given == value else []
+
+    session.redraw(draw, [wanted], inputs=[asked], on=[asked.change])
+    wanted.change(reads.read, wanted, [line, done], **QUIET)
+    line.select(reads.stop, None, line, **QUIET)
+    return done
+
 
 LISTED = 8
 AGAIN = "Compare again"

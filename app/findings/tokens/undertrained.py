@@ -24,7 +24,7 @@ from ...recipes import token_snippets
 from ...session.opened import UNREAD, Opened
 from ...session.state import Session
 from ..chosen_word import Word, of_table, shown, source_of
-from .head_reading import reading_row, unread
+from .token_head import reading_row, unread
 from .token_search import NOT_SEARCHED
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from ...errors import InputError
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
-from ..row_values import read_rows
 from ..rows import directed
 
 Floats = NDArray[np.float64]
@@ -126,7 +125,7 @@ def frequency_resolution(
             f"at least {FEWEST} finite nonzero rows, noise above 0 and 1 draw are needed; {table.name} has "
             f"{len(found)} rows, with noise={noise:g} and draws={draws}"
         )
-    rows = np.asarray(read_rows(table, found), np.float64)
+    rows = np.asarray(table.take(found), np.float64)
     spread = float(np.sqrt(((rows - rows.mean(axis=0)) ** 2).mean()))
     if not spread > 1e-12 * float(np.abs(rows).max()):
         raise InputError(f"all rows of {table.name} are the same, so no position can be decoded")

@@ -20,7 +20,7 @@ from ...errors import InputError
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Facts
-from ..eigenvectors import SOLVED_WHOLE, leading_eigenvectors
+from ..geometry import SOLVED_WHOLE, leading_eigenvectors
 from ..nulls.surrogates import finite_rows
 from ..rows import outlying
 

@@ -7,8 +7,9 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from ..nulls.surrogates import Keep
 from ..row_values import Progress
 from .projecting import Preview, Projection, UMAPParameters, measured_by, project, trust_of
 from .quality import NOT_MEASURED, PointTrust
+
+T = TypeVar("T")
 
 FORMAT = 8
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
@@ -37,7 +40,7 @@ LIBRARIES = {
 POINTS = ("points", "neighbours_kept", "trustworthiness", "continuity")
 """Array fields of a projection's ``PointTrust``."""
 
-BROKEN = (ValueError, TypeError, LookupError, EOFError, zipfile.BadZipFile)
+BROKEN = (ValueError, TypeError, LookupError, AttributeError, EOFError, zipfile.BadZipFile)
 """What reading a damaged entry raises."""
 
 
@@ -68,20 +71,21 @@ def cached_projection(  # noqa: PLR0913 - keywords with defaults
         preview: Callback for the rows and coordinates of an unfinished layout; see ``project``.
     """
     key = projection_key(table, method=method, dims=dims, seed=seed, umap=umap)
-    if (entry := cache.find(key)) is not None and (kept := _unpack(entry.bytes(), table, cache, key)) is not None:
+    found = _kept(cache, key, partial(_unpack, name=table.name))
+    if found is not None:
         LOG.debug("%s: projection found in the cache", table.name)
         if progress is not None:
             progress(1.0, "done")
-        return kept
-    found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress, preview=preview)
-    cache.put(key, _pack(found))
+    else:
+        found = project(table, method=method, dims=dims, seed=seed, umap=umap, progress=progress, preview=preview)
+        cache.put(key, _pack(found))
     return measured_by(found, lambda: _trust(found, table, cache, key))
 
 
 def _trust(found: Projection, table: EmbeddingTable, cache: Cache, key: Key) -> PointTrust:
     """Return how faithful the points are, from the cache if it was measured before."""
     key = (*key, "trust")
-    if (entry := cache.find(key)) is not None and (kept := _read_trust(entry.bytes())) is not None:
+    if (kept := _kept(cache, key, _read_trust)) is not None:
         return kept
     trust = trust_of(found, table)
     arrays = {name: getattr(trust, name) for name in POINTS}
@@ -89,11 +93,16 @@ def _trust(found: Projection, table: EmbeddingTable, cache: Cache, key: Key) -> 
     return trust
 
 
-def _read_trust(payload: bytes) -> PointTrust | None:
+def _read_trust(payload: bytes) -> PointTrust:
+    facts, arrays = _parts(payload)
+    return PointTrust(**arrays, **facts)
+
+
+def _kept(cache: Cache, key: Key, read: Callable[[bytes], T]) -> T | None:
+    """Return what is read of an entry; ``None`` if there is none, or it is damaged."""
+    entry = cache.find(key)
     try:
-        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-            facts = json.loads(arrays["facts"].tobytes())
-            return PointTrust(**{name: arrays[name] for name in POINTS}, **facts)
+        return None if entry is None else read(entry.bytes())
     except BROKEN:
         return None
 
@@ -104,7 +113,7 @@ def keep_nulls(cache: Cache) -> Keep:
     def keep(key: tuple[str, ...], compute: Callable[[], Mapping[str, Null]]) -> Mapping[str, Null]:
         versions = {name: library_version(name) for name in LIBRARIES["pca"]}
         whole: Key = ("null", *key, json.dumps(versions, sort_keys=True), str(NULL_FORMAT))
-        if (entry := cache.find(whole)) is not None and (kept := _read_nulls(entry.bytes())) is not None:
+        if (kept := _kept(cache, whole, _read_nulls)) is not None:
             return kept
         found = compute()
         cache.put(whole, json.dumps({name: asdict(null) for name, null in found.items()}).encode())
@@ -113,11 +122,8 @@ def keep_nulls(cache: Cache) -> Keep:
     return keep
 
 
-def _read_nulls(payload: bytes) -> dict[str, Null] | None:
-    try:
-        return {name: Null(**null) for name, null in json.loads(payload).items()}
-    except (ValueError, TypeError, AttributeError):
-        return None
+def _read_nulls(payload: bytes) -> dict[str, Null]:
+    return {name: Null(**null) for name, null in json.loads(payload).items()}
 
 
 def projection_key(
@@ -144,34 +150,22 @@ def _packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byt
     return file.getvalue()
 
 
+def _parts(payload: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    with np.load(io.BytesIO(payload), allow_pickle=False) as packed:
+        arrays = dict(packed)
+    return json.loads(arrays.pop("facts").tobytes()), arrays
+
+
 def _pack(found: Projection) -> bytes:
-    facts = {
-        "left_out": found.left_out,
-        "method": found.method,
-        "dims": found.dims,
-        "seed": found.seed,
-        "parameters": dict(found.parameters),
-    }
+    facts = {name: getattr(found, name) for name in ("left_out", "method", "dims", "seed")}
     arrays: dict[str, NDArray[Any]] = {"coordinates": found.coordinates, "rows": found.rows}
     if found.explained_variance_ratio is not None:
         arrays["explained_variance_ratio"] = found.explained_variance_ratio
-    return _packed(facts, arrays)
+    return _packed({**facts, "parameters": dict(found.parameters)}, arrays)
 
 
-def _unpack(payload: bytes, table: EmbeddingTable, cache: Cache, key: Key) -> Projection | None:
-    """Return the projection stored in a payload; ``None`` if the payload is invalid."""
-    try:
-        with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
-            facts = json.loads(arrays["facts"].tobytes())
-            # The name is not stored: another table may hold the same numbers.
-            found = Projection(
-                coordinates=arrays["coordinates"],
-                rows=arrays["rows"],
-                explained_variance_ratio=arrays.get("explained_variance_ratio"),
-                name=table.name,
-                quality=NOT_MEASURED,
-                **facts,
-            )
-    except BROKEN:
-        return None
-    return measured_by(found, lambda: _trust(found, table, cache, key))
+def _unpack(payload: bytes, *, name: str) -> Projection:
+    """Return a stored projection of a table of this name, which is not stored: another may hold the same numbers."""
+    facts, arrays = _parts(payload)
+    stored: dict[str, Any] = {"explained_variance_ratio": None, **facts, **arrays}
+    return Projection(**stored, name=name, quality=NOT_MEASURED)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...guesses import unknown_choice
 from ...tables.table import EmbeddingTable
-from ..row_values import read_rows
 
 METHODS: tuple[Literal["pca", "umap"], ...] = ("pca", "umap")
 
@@ -43,7 +42,7 @@ def fitted(estimator: Estimator, table: EmbeddingTable) -> tuple[NDArray[np.int6
     if isinstance(estimator, type):
         raise InputError(f"method must be an estimator, not its class; write method={estimator.__name__}()")
     rows = np.flatnonzero(table.finite)
-    made = np.asarray(estimator.fit_transform(np.asarray(read_rows(table, rows))))
+    made = np.asarray(estimator.fit_transform(np.asarray(table.take(rows))))
     if made.ndim != 2 or len(made) != len(rows):
         raise InputError(
             f"{type(estimator).__name__} must return a point for each of {len(rows):,} rows; its array has the shape "

@@ -21,8 +21,16 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from ..row_values import Progress
-from .inverted_file import InvertedFile, build_inverted_file, probes_for, search_inverted_file
-from .neighbour_candidates import WIDE, keep_by_column, keep_by_row, rank_candidates
+from .inverted_file import (
+    WIDE,
+    InvertedFile,
+    build_inverted_file,
+    keep_by_column,
+    keep_by_row,
+    probes_for,
+    rank_candidates,
+    search_inverted_file,
+)
 from .umap_layout import processors
 
 Vectors = NDArray[np.float32]

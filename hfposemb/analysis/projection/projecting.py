@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -15,17 +15,14 @@ from ...errors import InputError
 from ...progress import shown
 from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
-from ...tables.html_repr import card
 from ...tables.table import EmbeddingTable, all_rows
-from ...tables.tabular import Columns, Tabular
-from ..eigenvectors import leading_eigenvectors
-from ..geometry import scatter
+from ...tables.tabular import Columns, Tabular, card
+from ..geometry import leading_eigenvectors, scatter
 from ..row_values import Progress, usable
 from ..rows import finite_blocks
 from ..similarity.nearest_rows import all_neighbours
 from .compiled_umap import compiled_umap, require_umap
 from .methods import Method, fitted, method_named
-from .points import Points
 from .quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
 
 MOST_COMPONENTS = 50
@@ -127,7 +124,7 @@ class _Lazy(Generic[T]):
 
 
 @dataclass(frozen=True, eq=False)
-class Projection(Points, Tabular):
+class Projection(Tabular):
     """A projection of a table's rows to a few dimensions.
 
     NumPy takes it as its ``coordinates``. ``quality`` and ``trust`` are measured on first access, which takes longer
@@ -163,6 +160,23 @@ class Projection(Points, Tabular):
     name: str
     quality: _Lazy[Quality] = _Lazy()
     trust: _Lazy[PointTrust | None] = _Lazy(None)
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.coordinates)
+
+    def __iter__(self) -> Iterator[NDArray[np.float32]]:
+        """Yield the coordinates of every point [dims]."""
+        return iter(self.coordinates)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return ``coordinates[key]``."""
+        return self.coordinates[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the coordinates for NumPy, a copy if ``copy`` is true."""
+        found: NDArray[Any] = np.array(self.coordinates, dtype) if copy else np.asarray(self.coordinates, dtype)
+        return found
 
     @property
     def measured(self) -> bool:

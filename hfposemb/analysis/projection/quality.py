@@ -14,7 +14,7 @@ from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Facts, Tabular
-from ..row_values import Progress, read_rows, usable
+from ..row_values import Progress, usable
 from ..rows import finite_blocks, mean_row, norms
 
 Places = NDArray[np.int64]
@@ -331,13 +331,13 @@ def _in_table(
         wide = vectors.astype(dtype, copy=False)
         return wide - offset if lengths is None else wide / lengths[numbers, None].astype(dtype)
 
-    asked = ready(read_rows(table, rows[points]), rows[points])
+    asked = ready(table.take(rows[points]), rows[points])
     keys = np.empty(near.shape, dtype)
     step = max(1, HELD // near.shape[1])
     for start in range(0, len(near), step):  # read each row once per group of points, whose neighbours overlap
         some = slice(start, start + step)
         known = np.unique(near[some])
-        others, at = ready(read_rows(table, rows[known]), rows[known]), np.searchsorted(known, near[some])
+        others, at = ready(table.take(rows[known]), rows[known]), np.searchsorted(known, near[some])
         for column in range(near.shape[1]):
             other = others[at[:, column]]
             keys[some, column] = _squares(other) / 2 - np.einsum("ij,ij->i", asked[some], other)

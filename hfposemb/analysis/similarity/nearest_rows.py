@@ -179,16 +179,6 @@ class NeighbourLists(Tabular, Sequence[Neighbours]):
 @overload
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
-    query: int | str,
-    k: int = 10,
-    *,
-    metric: Metric = "cosine",
-    centred: bool = False,
-    include_query: bool = False,
-) -> Neighbours: ...
-@overload
-def neighbours(
-    value: EmbeddingTable | PositionEncoding,
     query: list[str] | list[int] | list[int | str] | list[Vectors] | tuple[str, ...] | tuple[int, ...],
     k: int = 10,
     *,
@@ -199,7 +189,7 @@ def neighbours(
 @overload
 def neighbours(
     value: EmbeddingTable | PositionEncoding,
-    query: Vectors | Sequence[float],
+    query: int | str | Vectors | Sequence[float],
     k: int = 10,
     *,
     metric: Metric = "cosine",

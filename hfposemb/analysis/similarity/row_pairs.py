@@ -20,7 +20,7 @@ from ...tables.encodings import PositionEncoding, table_in
 from ...tables.row_lookup import named
 from ...tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk
 from ...tables.tabular import Columns, Tabular
-from ..row_values import Floats, Frame, Metric, Query, Rows, frame_of, pair_values, read_rows, values_of
+from ..row_values import Floats, Frame, Metric, Query, Rows, frame_of, pair_values, values_of
 from .anisotropy import anisotropy_notes, mean_cosine
 from .score_bounds import Scores
 
@@ -81,7 +81,7 @@ def _values_of(table: EmbeddingTable, left: Rows, right: Rows, metric: Metric, f
     for start in range(0, len(left), step):
         here = order[start : start + step]
         a, b = left[here], right[here]
-        first, second = frame.seen(read_rows(table, a)), frame.seen(read_rows(table, b))
+        first, second = frame.seen(table.take(a)), frame.seen(table.take(b))
         out[here] = values_of(first, second, metric, lengths[a] * lengths[b])
     return out
 
@@ -274,7 +274,7 @@ def pair_similarities(
     classes = np.unique(table.labels.classes[found])
     among = np.isin(table.labels.classes, classes)
     frame = frame_of(table, metric, centred=centred)
-    keep, count, vectors = frame.usable(metric), len(found), read_rows(table, found)
+    keep, count, vectors = frame.usable(metric), len(found), table.take(found)
     left, right = np.divmod(np.arange(count**2), count)
     own = Frame(frame.centre, frame.lengths[found])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -315,7 +315,7 @@ def _standings(table: EmbeddingTable, frame: Frame, metric: Metric, rows: Rows) 
     others = int(keep.sum()) - 1
     if len(places) < 2 or others < 1:
         return ranks, shares
-    chosen, vectors = rows[places], read_rows(table, rows[places])
+    chosen, vectors = rows[places], table.take(rows[places])
     rankings = [_Ranking(table, frame, metric, vectors, chosen, at) for at in range(len(chosen))]
     for start, block in walk(table):
         for ranking in rankings:

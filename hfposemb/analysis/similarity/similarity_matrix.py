@@ -19,7 +19,7 @@ from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable, Vectors, walk
 from ...tables.tabular import Columns, Tabular
-from ..row_values import Floats, Metric, Rows, frame_of, read_rows
+from ..row_values import Floats, Metric, Rows, frame_of
 from .nearest_rows import query_of
 
 LARGEST_MATRIX = 20_000
@@ -125,7 +125,7 @@ def similarity(
         )
 
     def read(start: int, stop: int) -> Vectors:
-        found = table.rows(start, stop) if chosen is None else read_rows(table, chosen[start:stop])
+        found = table.rows(start, stop) if chosen is None else table.take(chosen[start:stop])
         return found if frame.centre is None else frame.seen(found)
 
     return _matrix(read, keep if chosen is None else keep[chosen], table.shape[1], metric)

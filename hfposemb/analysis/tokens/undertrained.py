@@ -25,7 +25,7 @@ from ...tables.embeddings import Embeddings
 from ...tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 from ...tables.tabular import Columns, Tabular
 from ..geometry import Isotropy, anisotropy, scatter
-from ..row_values import PAIR_BYTES, read_rows
+from ..row_values import PAIR_BYTES
 from ..rows import directed, finite_blocks, norms, outliers
 from .first_direction import first_direction
 from .new_rows import RowOrigin, row_origin
@@ -366,7 +366,7 @@ def _some_rows(table: EmbeddingTable, rows: Rows) -> Iterator[tuple[Rows, Vector
     step = max(1, CHUNK_BYTES // (table.shape[1] * table.dtype.itemsize))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        yield part, read_rows(table, part)
+        yield part, table.take(part)
 
 
 def _sum_of(table: EmbeddingTable, rows: Rows) -> Floats:
@@ -538,7 +538,7 @@ def _distances(table: EmbeddingTable, pairs: Rows) -> Floats:
     """Return the distance of each pair of rows, widening a few at a time."""
     out, step = np.empty(len(pairs)), max(1, PAIR_BYTES // (8 * table.shape[1]))
     for start in range(0, len(pairs), step):
-        first, second = (read_rows(table, pairs[start : start + step, side]) for side in (0, 1))
+        first, second = (table.take(pairs[start : start + step, side]) for side in (0, 1))
         out[start : start + step] = np.linalg.norm(np.asarray(first, np.float64) - second, axis=1)
     return out
 

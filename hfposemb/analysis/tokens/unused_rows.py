@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ...tables.embeddings import Embeddings
 from ...tables.output_head import OutputHead
 from ...tables.table import EmbeddingTable
-from ..row_values import read_rows
 from ..rows import finite_blocks
 
 FEWEST = 3
@@ -47,7 +46,7 @@ def distance_to_unused(table: EmbeddingTable, reference: NDArray[np.bool_]) -> F
     rows = np.flatnonzero(reference & table.finite)
     if not len(rows):
         return found
-    mean = np.asarray(read_rows(table, rows), np.float64).mean(axis=0)
+    mean = np.asarray(table.take(rows), np.float64).mean(axis=0)
     for numbers, vectors in finite_blocks(table):
         apart = vectors - mean
         found[numbers] = np.sqrt(np.einsum("ij,ij->i", apart, apart))
@@ -64,7 +63,7 @@ def cosine_to_other_unused(table: EmbeddingTable, reference: NDArray[np.bool_], 
         reference: Mask of the unused rows [n].
         first: Unit direction that is removed [width].
     """
-    rows = np.asarray(read_rows(table, np.flatnonzero(reference)), np.float64)
+    rows = np.asarray(table.take(np.flatnonzero(reference)), np.float64)
     rows -= np.outer(rows @ first, first)
     others = rows.sum(axis=0) - rows
     lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1)

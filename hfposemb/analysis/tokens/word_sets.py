@@ -14,7 +14,7 @@ from ...tables.encoding_base import unit_rows
 from ...tables.null_comparison import Null, beside
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
-from ..row_values import Floats, Rows, read_rows
+from ..row_values import Floats, Rows
 from ..rows import directed
 
 WORD_SETS = {
@@ -95,12 +95,12 @@ def word_plane(value: EmbeddingTable, words: str | Sequence[str], *, draws: int 
     known = directed(value)
     if not known[rows].all():
         raise InputError(f"a row of {', '.join(words)} is zero or not finite in {value.name}")
-    vectors = unit_rows(read_rows(value, rows))
+    vectors = unit_rows(value.take(rows))
     classes = value.labels.classes
     others = np.flatnonzero(known & np.isin(classes, np.unique(classes[rows])))
     rng = np.random.default_rng(seed)
     drawn = (rng.choice(others, len(rows), replace=False) for _ in range(draws))
-    shares = np.array([_plane(unit_rows(read_rows(value, some)))[1] for some in drawn])
+    shares = np.array([_plane(unit_rows(value.take(some)))[1] for some in drawn])
     coordinates, share = _plane(vectors)
     return WordPlane(
         tuple(value.labels[row].strip() for row in rows.tolist()),

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .types import BY_NAME
+from .header import BY_NAME
 
 _Bytes: TypeAlias = NDArray[np.uint8]
 _Floats: TypeAlias = NDArray[np.float32]

@@ -1,21 +1,77 @@
-"""Whole files of a Hub repository at one commit: from this machine's caches, or fetched."""
+"""Whole files of a Hub repository at one commit, from this machine's caches or fetched, and its revisions."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...cache import Cache, Entry, Key
-from ...errors import HubError, MissingFileError, OfflineError
+from ...errors import CheckpointError, HubError, MissingFileError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...logs import LOG
 from ..access import Access
 from ..deadline import Deadline
+from ..file_choice import INDEX, MODEL, is_checkpoint
 from ..strict_json import parse_json
-from .cache import files_here, in_hub_cache
 from .http import Wire
+
+
+def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
+    """Return a file of Hugging Face's own cache at exactly this commit, or ``None``."""
+    if commit is None:
+        return None
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repo, file, revision=commit)
+    if not isinstance(found, str):
+        return None
+    LOG.debug("%s %s: found in the cache of huggingface_hub", repo, file)
+    return Path(found)
+
+
+def commit_here(repo: str, revision: str) -> str | None:
+    """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
+    if _is_commit(revision):
+        return revision if _snapshot(repo, revision).is_dir() else None
+    try:
+        commit = (_folder(repo) / "refs" / revision).read_text("ascii").strip()
+    except (OSError, ValueError):
+        return None
+    return commit if _is_commit(commit) and _snapshot(repo, commit).is_dir() else None
+
+
+def refs_here(repo: str) -> list[str]:
+    """Return the names of the revisions of a repository that Hugging Face's own cache knows."""
+    root = _folder(repo) / "refs"
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
+def files_here(repo: str, commit: str) -> tuple[str, ...]:
+    """Return the names of the files of a commit that Hugging Face's own cache holds, () if none."""
+    root = _snapshot(repo, commit)
+    found = ((os.path.relpath(at, root), files) for at, _, files in os.walk(root))
+    return tuple(sorted((Path(at) / file).as_posix() for at, files in found for file in files))
+
+
+def _folder(repo: str) -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / "--".join(("models", *repo.split("/")))
+
+
+def _snapshot(repo: str, commit: str) -> Path:
+    return _folder(repo) / "snapshots" / commit
+
+
+def _is_commit(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{40}", text) is not None
+
 
 LISTING_BYTES = 20_000_000
 """Maximum size of a list of files or revisions."""
@@ -144,3 +200,75 @@ def _list_files(wire: Wire) -> bytes:
     siblings = found.get("siblings")
     names = [one.get("rfilename") for one in siblings if isinstance(one, dict)] if isinstance(siblings, list) else []
     return "\n".join(name for name in names if isinstance(name, str) and name.isprintable()).encode()
+
+
+_REFS = 5  # number of revisions searched for safetensors
+
+
+_REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
+
+
+_PULL = r"refs/pr/(\d{1,9})"
+
+
+def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
+    """Resolve the revision to a commit if this machine may have read it before; otherwise the first response does.
+
+    Offline, use the commit that the revision referred to when it was last read.
+
+    Args:
+        files: Files of the repository, before its commit is known.
+        branch: Cache key of the commit that the revision referred to when it was last read.
+        deadline: Deadline of the read.
+
+    Returns:
+        A note about a commit that was used offline, if any.
+    """
+    wire, foreign = files.wire, files.access.foreign
+    if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not foreign:
+        wire.commit = wire.revision
+        return []
+    kept = files.cache.find(branch)
+    known = kept.bytes().decode("ascii", "replace") if kept is not None else None
+    here = commit_here(wire.repo, wire.revision)
+    if known is None and here is None:
+        return []
+    try:
+        wire.pin("config.json", deadline)
+    except OfflineError:
+        # Without the user's token, show only what was previously read without it.
+        whole = here is not None and any(is_checkpoint(file) for file in files_here(wire.repo, here))
+        commit = known if foreign else here if whole else known or here
+        if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
+            raise
+        wire.commit = commit
+        files.go_offline()
+        return [f"the Hub cannot be reached; using the cached commit {commit[:8]} of {wire.revision}"]
+    return []
+
+
+def list_refs(wire: Wire, deadline: Deadline) -> list[str]:
+    """Return the names of a repository's revisions: branches, tags and pull requests. Raises ``SourceError``."""
+    raw = wire.api(f"/api/models/{wire.repo}/refs?include_prs=1", most=LISTING_BYTES, deadline=deadline)
+    refs = parse_json(raw, size=len(raw), name="the Hub's response", limit=LISTING_BYTES, kind=dict)
+    listed = [
+        one.get("ref") for kind in refs.values() if isinstance(kind, list) for one in kind if isinstance(one, dict)
+    ]
+    return [ref.removeprefix("refs/heads/") for ref in listed if isinstance(ref, str) and re.fullmatch(_REF, ref)]
+
+
+def with_safetensors(wire: Wire, deadline: Deadline) -> str | None:
+    """Return a revision with safetensors files, such as a pull request opened by the Hub's converter, or ``None``."""
+    try:
+        names = list_refs(wire, deadline)
+    except (HubError, CheckpointError):
+        return None
+    pulls = sorted((int(match[1]) for name in names if (match := re.fullmatch(_PULL, name))), reverse=True)
+    wanted = [name for name in names if "safetensors" in name] + [f"refs/pr/{number}" for number in pulls]
+    for name in wanted[:_REFS]:
+        there = Wire(wire.repo, name, wire.token, wire.limits, traffic=wire.traffic)
+        for file in (MODEL, INDEX):
+            with suppress(HubError, CheckpointError):
+                there.read(file, range(1), lambda _: None, deadline=deadline)
+                return name
+    return None

@@ -14,9 +14,8 @@ from ...progress import Progress, Traffic, progress_watcher
 from .. import deadline as deadlines
 from ..deadline import Deadline
 from ..limits import DEFAULT_LIMITS, Limits
-from .http_answers import NotYetError, Reading, Sink, Validator, Version, WrongAnswerError, strong
+from .http_answers import NotYetError, Reading, Sink, Validator, Version, WrongAnswerError, http_errors, strong
 from .http_connection import Connection
-from .http_errors import http_errors
 
 if TYPE_CHECKING:
     import httpx2

@@ -18,8 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from ...errors import HubError, InputError
 from ...progress import Traffic, request_gate
 from ..deadline import Deadline
-from .http_answers import Answer, NotYetError, WrongAnswerError
-from .http_errors import http_errors
+from .http_answers import Answer, NotYetError, WrongAnswerError, http_errors
 
 if TYPE_CHECKING:
     import httpx2

@@ -19,7 +19,7 @@ from ...errors import CheckpointError, HubError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...progress import Traffic
 from ...tables.sources import HubSource
-from ..access import Access
+from ..access import STRANGER, Access, Visitor
 from ..deadline import Deadline, one_read
 from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
@@ -27,11 +27,9 @@ from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
 from ..tokenizers.vocabulary_files import needed_files
-from .files import RepositoryFiles
+from .files import RepositoryFiles, pin
 from .http import Wire
 from .locate import Located, Locator
-from .refs import pin
-from .reopened import Reopened
 from .tensors import RepositoryTensors
 
 if TYPE_CHECKING:
@@ -58,6 +56,8 @@ class HubCheckpoint:
     tensors: RepositoryTensors
     located: Located
     notes: list[str] = field(default_factory=list)
+    _sent: Access = field(init=False, repr=False)
+    """What an unpickled checkpoint is opened with, when another process first uses it."""
 
     @property
     def name(self) -> str:
@@ -84,9 +84,26 @@ class HubCheckpoint:
         return self.files.wire.traffic
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle repository and commit, without a token; another process opens it when needed."""
-        found = Reopened(self.source.at(self.commit), self.files.access, open_hub).without_token()
-        return Reopened, (found.source, found.access, found.open)
+        """Pickle repository and commit, without a token; another process opens it when it first uses it."""
+        if "_sent" in vars(self):
+            return _unopened, (self.source, self._sent)
+        token: str | bool | Visitor | None = self.files.access.token
+        if isinstance(token, str | Visitor):
+            token = STRANGER if isinstance(token, Visitor) else None
+        access = replace(self.files.access, token=token, cache=None, traffic=None)
+        return _unopened, (self.source.at(self.commit), access)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Open a checkpoint that was unpickled. Raises ``SourceError`` or a subclass."""
+            if name not in ("files", "tensors", "located", "notes") or "_sent" not in vars(self):
+                raise AttributeError(name)
+            return getattr(self._reopened, name)
+
+    @lazy_attribute
+    def _reopened(self) -> HubCheckpoint:
+        return open_hub(self.source, self._sent)
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names, without a request."""
@@ -233,6 +250,13 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False, te
     except HubError as error:
         error.args = (f"{error}{_folder_here(source, access)}", *error.args[1:])
         raise
+
+
+def _unopened(source: HubSource, sent: Access) -> HubCheckpoint:
+    """Return an unpickled checkpoint, whose user's own token is used: one that the caller passed is a secret."""
+    found = HubCheckpoint.__new__(HubCheckpoint)
+    found.source, found._sent = source, sent
+    return found
 
 
 def _opened(source: HubSource, access: Access, *, index_first: bool, with_tensors: bool) -> HubCheckpoint:

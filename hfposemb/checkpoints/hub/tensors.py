@@ -18,8 +18,7 @@ from ...logs import LOG
 from ..deadline import Deadline
 from ..limits import Limits
 from ..safetensors.checkpoint import Checkpoint, Header, TensorInfo, as_rows, check_read, header_length, parse_header
-from .cache import in_hub_cache
-from .files import RepositoryFiles
+from .files import RepositoryFiles, in_hub_cache
 from .http_answers import Version
 
 _T = TypeVar("_T")

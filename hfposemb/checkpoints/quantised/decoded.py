@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Stored(StoredTensors, Protocol):
-    """Interface of ``Checkpoint``, ``HubCheckpoint``, ``Reopened`` and ``PickledCheckpoint``."""
+    """Interface of ``Checkpoint``, ``HubCheckpoint`` and ``PickledCheckpoint``."""
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor as they are stored."""

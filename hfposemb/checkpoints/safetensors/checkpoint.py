@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...memory_maps import lent, mapped
-from ...tables.saved.facts import METADATA_BYTES
+from ...tables.saved.writing import METADATA_BYTES
 from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
 from ..limits import DEFAULT_LIMITS, Limits
 from ..strict_json import fault, foreign, open_regular, read_json, shortened

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...tables.table import TOKEN_CLASSES, Labels
 from ...tables.token_marks import TokenMarks
-from .chat_templates import TextReader, chat_template
+from .small_files import TextReader, chat_template
 from .vocabulary import Vocabulary
 from .vocabulary_files import read_vocabulary
 

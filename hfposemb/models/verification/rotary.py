@@ -20,7 +20,7 @@ from ...tables.rotary import Rotary
 from ..architectures.table_names import tower_of
 from ..architectures.type_defaults import completed
 from ..positions.rotary_parts import TOWERS_APART, part_frequencies
-from .checks import CLOSE, Check, Verdict
+from .heads import CLOSE, Check, Verdict
 
 if TYPE_CHECKING:
     import torch

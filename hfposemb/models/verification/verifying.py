@@ -28,8 +28,7 @@ from ..architectures.families import RELATIVE
 from ..architectures.head_names import is_headed
 from ..architectures.table_names import POSITION_ENDING, tower_of
 from ..extraction import extract
-from .checks import CLOSE, Check, Verdict, differ, nearest
-from .heads import head_checks
+from .heads import CLOSE, Check, Verdict, differ, head_checks, nearest
 from .observed_model import Observed, input_embeddings, observe
 from .rotary import alibi_checks, rotary_checks
 

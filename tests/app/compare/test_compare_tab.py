@@ -265,7 +265,8 @@ def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pyt
         raise AssertionError("compared while the page is built")
 
     monkeypatch.setattr(compare, "compared", refuse)
-    blocks = app.build(sources=BUILT_IN)
+    with gr.Blocks() as blocks:
+        app.panel(sources=BUILT_IN)
     values = [block.value for block in blocks.blocks.values() if type(block) is gr.HTML]
     assert compare.STARTING in values
     assert POSITIONS in str(blocks.config)

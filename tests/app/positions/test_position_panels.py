@@ -186,9 +186,9 @@ def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
     ]
     clock = panel.drawings[-1].figure
     assert clock.layout.annotations[0].text == "pair 1: 1°"  # seven turns of the fastest hand
-    ends = np.stack([clock.data[2].x[1::3] - clock.data[2].x[0::3], clock.data[2].y[1::3]])
-    rows = hpe.sinusoidal(256, 128).position.table.vectors[44].reshape(64, 2)[[0, 1, 7, 63]]
-    np.testing.assert_allclose(ends.T, 0.9 * rows, atol=1e-6)
+    ends = np.array([[hand.x[1], hand.y[1]] for hand in clock.data[2::4]])
+    angles = 44.0 / 10_000 ** (np.array([0, 1, 7, 63]) / 64)
+    np.testing.assert_allclose(ends, np.stack([np.sin(angles), np.cos(angles)], axis=1), atol=1e-5)
     learned = position_lines.spectra(shown(LEARNED), 0, page)
     assert not any(one.key == "buildup" for one in learned.panels)
 

@@ -159,7 +159,7 @@ def test_long_answers_are_summarised(url: str) -> None:
             "metric must be one of cosine, dot, euclidean; got 'x'",
         ),
         ("similarity", {"source": "sample:bert", "rows": []}, "InputError", "rows must be a list of 1 to 12 entries"),
-        ("project", {"source": "sample:bert", "dims": 4}, "InputError", "dims must be one of 2, 3; got 4"),
+        ("project", {"source": "sample:bert", "dims": 4}, "InputError", "dims must be a whole number from 2 to 3"),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),
         ("compare", {"sources": [SHORT] * 9}, "InputError", "sources must be a list of 1 to 8 entries, each a string"),
         ("delete", {}, "InputError", "there is no tool 'hfposemb_delete'; the tools: hfposemb_info, "),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from inspect import signature
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hfposemb.app.server.api import Endpoints
+from hfposemb.app.server.mcp_server import Described
+from hfposemb.app.server.mcp_tools import Tools
 
 import hfposemb as hpe
 from hfposemb import app
@@ -60,8 +63,6 @@ def ask(client: Client, endpoint: str, **given: Any) -> Any:
 def test_these_endpoints_and_no_others_are_public(client: Client) -> None:
     told = client.view_api(return_format="dict", print_info=False)
     assert set(told["named_endpoints"]) == {f"/{name}" for name in ENDPOINTS}
-    parameters = told["named_endpoints"]["/neighbours"]["parameters"]
-    assert [one["parameter_name"] for one in parameters] == ["source", "query", "k", "metric", "table", "centred"]
 
 
 def test_info(client: Client) -> None:
@@ -70,15 +71,15 @@ def test_info(client: Client) -> None:
 
 
 def test_neighbours(client: Client) -> None:
-    found = ask(client, "neighbours", source="sample:bert", query="king", k=4)
+    found = ask(client, "neighbours", source="sample:bert", query="king", limit=4)
     expected = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=4)
     assert [one["row"] for one in found["neighbours"]] == expected.rows.tolist()
     assert [one["label"] for one in found["neighbours"]] == list(expected.labels)
     np.testing.assert_allclose([one["value"] for one in found["neighbours"]], expected.values)
-    by_row = ask(client, "neighbours", source="sample:bert", query="7", k=1, table="position", metric="euclidean")
+    by_row = ask(client, "neighbours", source="sample:bert", query="7", limit=1, table="position", metric="euclidean")
     nearest = hpe.neighbours(hpe.extract("sample:bert").position, 7, k=1, metric="euclidean")
     assert by_row["neighbours"][0]["row"] == nearest.rows[0]
-    moved = ask(client, "neighbours", source="sample:bert", query="king", k=4, centred=True)
+    moved = ask(client, "neighbours", source="sample:bert", query="king", limit=4, centred=True)
     centred = hpe.neighbours(hpe.extract("sample:bert").token, "king", k=4, centred=True)
     assert (found["centred"], moved["centred"]) == (False, True)
     assert [one["row"] for one in moved["neighbours"]] == centred.rows.tolist()
@@ -136,7 +137,7 @@ def test_similarity(client: Client) -> None:
 
 
 def test_project(client: Client) -> None:
-    found = ask(client, "project", source="sinusoidal:64x16", dims=3, points=5)
+    found = ask(client, "project", source="sinusoidal:64x16", dims=3, limit=5)
     expected = hpe.project(hpe.sinusoidal(64, 16).position, dims=3)
     np.testing.assert_allclose(found["coordinates"], expected.coordinates[:5], atol=1e-6)
     assert found["of"] == 64
@@ -171,8 +172,8 @@ def test_check(client: Client) -> None:
         ("neighbours", {"source": "sample:bert", "query": "kinq"}, "has no row named 'kinq'"),
         (
             "neighbours",
-            {"source": "sample:bert", "query": "king", "k": 10**9},
-            "k must be a whole number from 1 to 1,000",
+            {"source": "sample:bert", "query": "king", "limit": 10**9},
+            "limit must be a whole number from 1 to 1,000",
         ),
         ("neighbours", {"source": "sample:bert", "query": "king", "table": "no"}, "has no no table"),
         (
@@ -186,9 +187,9 @@ def test_check(client: Client) -> None:
         ("tokenise", {"source": "sinusoidal:16x8", "text": "a"}, "has no computable first-layer input"),
         ("tokenise", {"source": "sample:gpt2", "text": ""}, "the text is empty"),
         ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
-        ("similarity", {"source": "sample:bert", "rows": [{}]}, "each of rows must be a string"),
+        ("similarity", {"source": "sample:bert", "rows": [{}]}, "a row must be a string"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
-        ("project", {"source": "sample:bert", "points": 10**6}, "points must be a whole number from 1 to 20,000"),
+        ("project", {"source": "sample:bert", "limit": 10**6}, "limit must be a whole number from 1 to 20,000"),
         (
             "check",
             {"source": "/etc/passwd"},
@@ -234,6 +235,21 @@ def call(web: httpx.Client, endpoint: str, data: Any) -> tuple[str, Any]:
     answer = web.get(f"gradio_api/call/{endpoint}/{sent.json()['event_id']}").text
     event, told = re.findall(r"event: (complete|error)\ndata: (.*)", answer)[-1]
     return event, json.loads(told)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_client_is_told_what_parameters_and_results_are(client: Client, web: httpx.Client, endpoint: str) -> None:
+    """Names and descriptions of parameters are those of the tools for agents."""
+    told = client.view_api(return_format="dict", print_info=False)["named_endpoints"][f"/{endpoint}"]
+    tool = Described.of(endpoint, getattr(Tools(Mock()), endpoint)).schema["properties"]
+    for one in told["parameters"]:
+        assert one["parameter_name"] == one["label"]
+        assert one["python_type"]["description"] == tool[one["label"]]["description"]
+    (result,) = told["returns"]
+    assert result["python_type"]["type"].startswith("dict(")
+    _, found = call(web, endpoint, REQUIRED[endpoint])
+    assert set(result["type"]["required"]) <= set(found[0])
+    assert set(result["type"]["required"]) | set(found[0]) >= set(result["type"]["properties"])
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)

@@ -14,7 +14,7 @@ from hfposemb.app import limits
 from hfposemb import __version__
 from hfposemb.cli import space
 from hfposemb.cli.main import main
-from hfposemb.cli.static_space import publish_static
+from hfposemb.cli.serving import publish_static
 from hfposemb.errors import HubError, InputError, OfflineError
 from tests.hub import FakeHub
 from tests.support.installing import ROOT, tracked
@@ -60,9 +60,7 @@ def test_clone_and_space_are_run_alike() -> None:
 
 def test_space_holds_what_a_clone_does() -> None:
     files = space.space_files()
-    code = {
-        name for name in tracked() if name.startswith(("app/", "hfposemb/")) and not name.endswith((".pyi", ".map"))
-    }
+    code = {name for name in tracked() if name.startswith(("app/", "hfposemb/")) and not name.endswith(".map")}
     assert {name for name in files if "/" in name} == code
     assert all(
         isinstance(files[name], Path) and files[name].read_bytes() == (ROOT / name).read_bytes() for name in code
@@ -359,7 +357,7 @@ def test_what_is_no_report_is_not_uploaded(
     ):
         assert said in refused(capsys, "owner/name", "--static", str(tmp_path / given))
     assert "not both" in refused(capsys, "owner/name", "--static", str(report), "--models", "sample:bert")
-    monkeypatch.setattr("hfposemb.cli.static_space.LARGEST", 10)
+    monkeypatch.setattr("hfposemb.cli.serving.LARGEST", 10)
     assert "more than 1,000 files or 0 MB" in refused(capsys, "owner/name", "--static", str(report))
     assert not hub.requests
 

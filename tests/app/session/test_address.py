@@ -40,8 +40,9 @@ SAID_BY_OTHERS = {
 
 def test_every_control_is_kept_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
-    monkeypatch.setattr(address, "bind", lambda session, bar, keys: kept.extend(session.controls))
-    blocks = app.build(sources=("sample:bert", "sinusoidal:42x16"))
+    monkeypatch.setattr(address, "bind", lambda session, bar, keys, late: kept.extend(session.controls))
+    with gr.Blocks() as blocks:
+        app.panel(sources=("sample:bert", "sinusoidal:42x16"), address=True)
     names = [one.name for one in kept]
     assert len(set(names)) == len(names)
     fields = [block for block in blocks.blocks.values() if isinstance(block, FormComponent)]
@@ -61,8 +62,9 @@ def test_a_control_that_is_not_kept_would_be_noticed() -> None:
 def test_a_link_with_a_control_of_a_fold_opens_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Links that are older than the folds lead to what is in them."""
     opens: dict[str, str] = {}
-    monkeypatch.setattr(address, "bind", lambda session, bar, keys: opens.update(session.opens))
-    app.build(sources=("sample:bert",))
+    monkeypatch.setattr(address, "bind", lambda session, bar, keys, late: opens.update(session.opens))
+    with gr.Blocks():
+        app.panel(sources=("sample:bert",), address=True)
     found = address.unfolding({"head": ["1"], "text": ["a king"]}, opens)
     assert found == {"head": ["1"], "text": ["a king"], "logits": ["unfolded"]}
     assert address.unfolding({"anchors": ["bread"]}, opens)["remains"] == ["unfolded"]

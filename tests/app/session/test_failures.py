@@ -14,7 +14,7 @@ import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app import failures
-from hfposemb.app.components.hidden import State
+from hfposemb.app.components.events import State
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.failures import BugError, said_of
 from hfposemb.app.jobs import queue as lines

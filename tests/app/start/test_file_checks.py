@@ -21,7 +21,7 @@ from hfposemb.app.findings.start.file_checks import (
     known,
     page,
 )
-from hfposemb.app.jobs.checking import check as check_in_child
+from hfposemb.app.jobs.measuring import check as check_in_child
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session

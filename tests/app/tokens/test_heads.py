@@ -13,11 +13,10 @@ from hfposemb.app.components.happened import Happened
 from hfposemb.app.findings import chosen_word
 from hfposemb.app.findings.chosen_word import Word, of_table
 from hfposemb.app.findings.tokens import (
-    head_reading,
-    selected_tokens,
     token_head,
     token_map,
     token_neighbours,
+    token_selection,
     undertrained,
 )
 from hfposemb.app.findings.tokens.token_selection import Selection
@@ -75,7 +74,7 @@ def test_map_selection_and_file_are_of_the_head(source: str) -> None:
     drawn = hpe.project(head, method="pca", dims=2).coordinates
     assert np.isin(np.float32(trace.x), drawn[:, 0]).all()
     assert "of untied’s output head" in panel.title
-    found = selected_tokens.selected_panel(one, np.arange(5), Selection("ids", "0~4", source))
+    found = token_selection.selected_panel(one, np.arange(5), Selection("ids", "0~4", source))
     assert found.title == "5 tokens of untied’s output head selected"
     assert [chip.value for chip in found.chips] == pytest.approx(hpe.norms(head)[:5].tolist())
 
@@ -113,12 +112,12 @@ def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: 
     wanted = session.wanted(session.open(session.first))
     asyncio.run(taken(session.library.fetches.follow("page", session.first, wanted)))
     sources = session.open(session.first)
-    assert head_reading.unread(session, sources) == ["somebody/untied"]
+    assert token_head.unread(session, sources) == ["somebody/untied"]
     assert of_table(session, sources, "head")[0].table("token") is None
     request = gr.Request(session_hash="visitor")
-    *_, (line, done) = asyncio.run(taken(head_reading.HeadReads(session).read(["somebody/untied"], request)))
+    *_, (line, done) = asyncio.run(taken(token_head.HeadReads(session).read(["somebody/untied"], request)))
     assert (line["visible"], bool(done)) == (False, True)
-    assert head_reading.unread(session, sources) == []
+    assert token_head.unread(session, sources) == []
     before = len(hub.requests)
     (one,) = opened(session, "head")
     assert np.array_equal(one.tokens.vectors, hpe.extract(folder).head.vectors)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hfposemb.app import limits
 from hfposemb.app.findings.chosen_word import Word
-from hfposemb.app.findings.tokens import selected_tokens, token_map, token_selection
+from hfposemb.app.findings.tokens import token_map, token_selection
 from hfposemb.app.findings.tokens.token_search import NOT_SEARCHED
 from hfposemb.app.findings.tokens.token_selection import NOTHING, Selection
 from hypothesis import given, settings
@@ -90,15 +90,15 @@ def test_panel_counts_lists_and_reproduces_a_class() -> None:
     opened = session.open((BERT,))
     table = opened[0].embeddings.token  # type: ignore[union-attr]
     wanted = np.flatnonzero(table.labels.classes == TOKEN_CLASSES.index("continuation"))
-    row = selected_tokens.found_tokens(session, opened, opened[0], NOT_SEARCHED, Selection("class", "continuation"))
+    row = token_selection.found_tokens(session, opened, opened[0], NOT_SEARCHED, Selection("class", "continuation"))
     assert row is not None
     (panel,) = row.panels
     assert decoded(row.selected["token"], table.shape[0]).tolist() == wanted.tolist()
     assert panel.title == f"{len(wanted):,} tokens of Demo BERT selected: continuation"
-    assert [chip.id for chip in panel.chips] == wanted[: selected_tokens.MOST_CHIPS].tolist()
-    assert f"{len(wanted) - selected_tokens.MOST_CHIPS:,} more" in panel.foot
+    assert [chip.id for chip in panel.chips] == wanted[: token_selection.MOST_CHIPS].tolist()
+    assert f"{len(wanted) - token_selection.MOST_CHIPS:,} more" in panel.foot
     for chosen, kind in ((wanted, "continuation"), (wanted[:7], "")):
-        recipe = selected_tokens.selected_panel(opened[0], chosen, Selection("class" if kind else "ids", kind)).recipe
+        recipe = token_selection.selected_panel(opened[0], chosen, Selection("class" if kind else "ids", kind)).recipe
         assert recipe is not None
         seen: dict[str, Any] = {}
         exec(recipe.python, seen)
@@ -108,13 +108,13 @@ def test_panel_counts_lists_and_reproduces_a_class() -> None:
 def test_a_search_selects_its_matches_and_nothing_selects_nothing() -> None:
     session = open_session(BERT, "sample:gpt2")
     opened = session.open((BERT, "sample:gpt2"))
-    row = selected_tokens.found_tokens(session, opened, opened[1], ["410", False], Selection())
+    row = token_selection.found_tokens(session, opened, opened[1], ["410", False], Selection())
     assert row is not None
     table = opened[1].embeddings.token  # type: ignore[union-attr]
     assert 410 in decoded(row.selected["token"], table.shape[0])
     assert row.panels[0].subtitle.startswith("Token 410 is “")
     assert row.panels[0].subtitle.endswith("“king” in Demo GPT-2")
-    assert selected_tokens.found_tokens(session, opened, opened[1], NOT_SEARCHED, Selection.of(NOTHING)) is None
+    assert token_selection.found_tokens(session, opened, opened[1], NOT_SEARCHED, Selection.of(NOTHING)) is None
 
 
 def test_file_has_id_token_and_norm_and_no_formula(tmp_path: Path) -> None:

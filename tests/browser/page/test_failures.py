@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import pytest
 from hfposemb.app import build
-from hfposemb.app.components.hidden import State
+from hfposemb.app.components.events import State
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened

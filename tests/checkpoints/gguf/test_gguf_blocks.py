@@ -13,7 +13,7 @@ from gguf import quants
 from numpy.typing import NDArray
 
 from hfposemb.checkpoints.gguf.blocks import DECODERS, decoded
-from hfposemb.checkpoints.gguf.types import BY_NAME, DECODED
+from hfposemb.checkpoints.gguf.header import BY_NAME, DECODED
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.errors import CheckpointError, InputError
 from tests.support.checkpoints.malformed_gguf import finished, opened

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from hfposemb.checkpoints.file_ranges import LocalRanges
-from hfposemb.checkpoints.gguf.header import Texts, read_header
-from hfposemb.checkpoints.gguf.types import TYPES
+from hfposemb.checkpoints.gguf.header import TYPES, Texts, read_header
 from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
 from tests.support.checkpoints import malformed_gguf as made

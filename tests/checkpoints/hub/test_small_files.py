@@ -14,7 +14,7 @@ from safetensors.numpy import save
 import hfposemb as hpe
 from hfposemb.checkpoints.access import Access
 from hfposemb.checkpoints.hub.repository import open_hub
-from hfposemb.checkpoints.tokenizers.chat_templates import chat_template
+from hfposemb.checkpoints.tokenizers.small_files import chat_template
 from hfposemb.errors import HubError, SourceError
 from hfposemb.tables.sources import HubSource
 from tests.hub import FakeHub

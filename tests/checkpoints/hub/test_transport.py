@@ -10,7 +10,7 @@ import huggingface_hub
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from hfposemb.checkpoints.hub.http_errors import http_errors
+from hfposemb.checkpoints.hub.http_answers import http_errors
 
 
 def test_errors_are_those_of_the_sessions() -> None:
@@ -31,7 +31,7 @@ from huggingface_hub import errors
 base = next(one for one in errors.HfHubHTTPError.__mro__ if one.__module__ in ("httpx", "httpx2"))
 other = {"httpx": httpx2, "httpx2": httpx}[base.__module__]
 errors.HfHubHTTPError = type("HfHubHTTPError", (other.HTTPError, OSError), {})
-from hfposemb.checkpoints.hub.http_errors import http_errors
+from hfposemb.checkpoints.hub.http_answers import http_errors
 assert other.ConnectError in http_errors().unreachable
 """
 
@@ -47,7 +47,7 @@ def test_too_old_a_huggingface_hub_is_one_line(tmp_path: Path) -> None:
     (package / "__init__.py").write_text("__version__ = '0.36.2'\n")
     (package / "errors.py").write_text("class HfHubHTTPError(OSError): ...\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    code += "from hfposemb.checkpoints.hub.http_errors import http_errors\nhttp_errors()"
+    code += "from hfposemb.checkpoints.hub.http_answers import http_errors\nhttp_errors()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
         "hfposemb.errors.HubError: huggingface_hub 0.36.2 is installed, and 1.16 or later is needed: "

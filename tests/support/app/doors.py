@@ -77,7 +77,7 @@ def doors() -> dict[str, Callable[[str], object]]:
     from hfposemb.app.findings.training_run import run_of
     from hfposemb.app.jobs import fetching
     from hfposemb.app.recipes.writing import quoted
-    from hfposemb.app.server.link_preview import titled
+    from hfposemb.app.server.page_delivery import titled
     from hfposemb.app.server.reach import check_sources
     from hfposemb.app.session import library, preferences, source_names
 

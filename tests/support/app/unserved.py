@@ -22,7 +22,8 @@ class Unserved:
     ) -> dict[str, Any]:
         """Run a listener with the values of the page, or with ``data``; return what Gradio answers at last."""
         given = [self.values.get(one._id) for one in bound.inputs] if data is None else list(data)
-        return asyncio.run(self._run(bound, given, gr.EventData(self.blocks.blocks.get(target), event_data)))
+        happened = gr.EventData(self.state.blocks_config.blocks.get(target), event_data)
+        return asyncio.run(self._run(bound, given, happened))
 
     async def _run(self, bound: Any, given: list[Any], happened: gr.EventData) -> dict[str, Any]:
         request = gr.Request(session_hash="unserved", headers={}, client=None)
@@ -34,6 +35,9 @@ class Unserved:
             iterator, changed = answer.pop("iterator"), [*changed, *answer["changed_state_ids"]]
             if iterator is not None and not answer["is_generating"]:
                 break
+        if drawn := answer.get("render_config"):
+            self.values |= {one["id"]: one["props"].get("value") for one in drawn["components"]}
+            return {**answer, "changed_state_ids": [], "loads": [one["id"] for one in drawn["dependencies"]]}
         for one, value in zip(bound.outputs, answer["data"], strict=True):
             if not isinstance(value, dict) or value.get("__type__") != "update":
                 self.values[one._id] = value
@@ -44,11 +48,16 @@ class Unserved:
     @property
     def listeners(self) -> list[Any]:
         """What the server is asked by the page, without what its buttons ask a child process."""
-        known = [one for one in self.blocks.fns.values() if one.fn and one.api_visibility != "public"]
+        known = [one for one in self.state.blocks_config.fns.values() if one.fn and one.api_visibility != "public"]
         return [one for one in known if one.name != "compute"]
 
     def act(self, component: int, event: str) -> None:
         """Run what is bound to an event of a component, and what that changes in turn."""
         for bound in [one for one in self.listeners if (component, event) in one.targets]:
-            for state in self.run(bound, target=component)["changed_state_ids"]:
+            answer = self.run(bound, target=component)
+            for state in answer["changed_state_ids"]:
                 self.act(state, "change")
+            for loaded in [one for one in self.listeners if one._id in answer.get("loads", ())]:
+                if any(event == "load" for _, event in loaded.targets):
+                    for state in self.run(loaded)["changed_state_ids"]:
+                        self.act(state, "change")

@@ -15,7 +15,7 @@ def ask(url: str, source: str) -> None:
     """Ask the endpoints about a source."""
     client = Client(url, verbose=False)
     assert client.predict(source=source, api_name="/info")["tables"]["position"]["shape"]
-    nearest = client.predict(source=source, query="king", k=4, api_name="/neighbours")["neighbours"]
+    nearest = client.predict(source=source, query="king", limit=4, api_name="/neighbours")["neighbours"]
     assert len(nearest) == 4, nearest
     points = client.predict(source=source, method="umap", dims=2, table="position", api_name="/project")["coordinates"]
     assert len(points[0]) == 2, points[:2]

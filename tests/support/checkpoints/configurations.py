@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 import hfposemb as hpe
-from hfposemb.models.architectures.families import EPSILONS, FAMILIES, RELATIVE
+from hfposemb.models.architectures.families import EPSILONS, FAMILIES, RELATIVE, known_types
 from hfposemb.models.architectures.table_names import LOOSE_TOKEN_ENDINGS, TOKEN_ENDINGS
-from hfposemb.models.architectures.verified_types import KNOWN
 from hfposemb.models.attention_rules import ATTENTION
 from hfposemb.models.summary import describe
 
@@ -136,7 +135,7 @@ def made(seed: int) -> Iterator[Made]:
         biases = {name.replace(".weight", ".bias"): (width,) for name in some(names, 0.5)}
         return {**names, **biases, **({f"{rule.layer}.{rule.norm}.weight": (WIDTH,)} if rule.norm else {})}
 
-    kinds, layered = (*RULED, *sorted(KNOWN)), sorted(ATTENTION)
+    kinds, layered = (*RULED, *sorted(known_types())), sorted(ATTENTION)
     while True:
         for outer in kinds:
             for place in PLACES:

@@ -1,4 +1,4 @@
-"""Types of the answers of the MCP tools, as JSON Schema: their main fields, to which an answer may add others."""
+"""Types of the answers of endpoints and MCP tools, as JSON Schema: their main fields; an answer may add others."""
 
 from __future__ import annotations
 
@@ -175,6 +175,64 @@ class Vocabulary(_Answer):
     findings: list[Any] = []
 
 
+class StoredAs(BaseModel):
+    """Shape and data type of a table, and the tensor that it is stored as."""
+
+    shape: list[int]
+    dtype: str
+    tensor: str | None = None
+    file: str | None = None
+
+
+class Described(BaseModel):
+    """The tables of a source, by role."""
+
+    name: str
+    model_type: str | None
+    tables: dict[str, StoredAs]
+    positions: dict[str, Any]
+    heads: dict[str, Any]
+    absent: dict[str, str]
+
+
+class Matrix(BaseModel):
+    """Rows compared: values, shares of random pairs below them, and ranks among neighbours [rows, rows]."""
+
+    table: str
+    metric: str
+    centred: bool
+    anisotropy: float | None
+    rows: list[int]
+    labels: list[str]
+    values: list[list[float | None]]
+    percentiles: list[list[float | None]]
+    ranks: list[list[int | None]]
+
+
+class Projected(BaseModel):
+    """A map and its quality: coordinates [rows, dims]."""
+
+    table: str
+    method: str
+    rows: list[int]
+    labels: list[str]
+    coordinates: list[list[float]]
+    of: int
+    explained_variance_ratio: list[float] | None
+    trustworthiness: float | None
+    continuity: float | None
+    neighbours_kept: float | None
+    neighbours_kept_by_chance: float | None
+
+
+class Document(BaseModel):
+    """The document of ``hfposemb compare --json``."""
+
+    version: int
+    sources: list[Any]
+    pairs: list[Any]
+
+
 _ANSWERS: dict[str, type[BaseModel]] = {
     "info": Info,
     "search": Search,
@@ -188,6 +246,10 @@ _ANSWERS: dict[str, type[BaseModel]] = {
 }
 
 
+_RESULTS = _ANSWERS | {"info": Described, "similarity": Matrix, "project": Projected, "compare": Document}
+"""Results of the endpoints, which leave nothing out."""
+
+
 @cache
 def output_schema(tool: str) -> dict[str, Any]:
     """Return the JSON Schema of a tool's answers; other tools than those of ``mcp_tools`` have none.
@@ -196,7 +258,26 @@ def output_schema(tool: str) -> dict[str, Any]:
         >>> output_schema("search")["required"]
         ['table', 'query', 'found', 'of', 'matches']
     """
-    schema = _ANSWERS[tool].model_json_schema()
+    return _schema(_ANSWERS[tool])
+
+
+@cache
+def result_schema(endpoint: str) -> dict[str, Any]:
+    """Return the JSON Schema of an endpoint's results.
+
+    Examples:
+        >>> list(result_schema("search")["properties"])
+        ['table', 'query', 'found', 'of', 'matches']
+    """
+    schema = _schema(_RESULTS[endpoint])
+    for name in ("left_out", "notes"):
+        schema["properties"].pop(name, None)
+    schema.get("$defs", {}).pop("LeftOut", None)
+    return schema
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema()
     for one in (schema, *schema.get("$defs", {}).values()):
         one.pop("title", None)
         for field in one["properties"].values():
