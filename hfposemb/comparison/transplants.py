@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.eigenvectors import leading_eigenvectors
+from ..analysis.geometry import leading_eigenvectors
 from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, mean_row
