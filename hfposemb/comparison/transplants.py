@@ -23,6 +23,7 @@ from ..errors import InputError
 from ..guesses import unknown_choice
 from ..numbers import number
 from ..progress import Report, shown
+from ..several import several
 from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -316,14 +317,12 @@ class _Pair:
         """Return the rows of the donor that are asked for."""
         if tokens is None:
             return self.alone
-        if isinstance(tokens, str):
-            tokens = [tokens]
         if isinstance(tokens, int):
             if tokens < 0:
                 raise InputError(f"tokens must be a number from 0 on, or a list of tokens; got {tokens}")
             few = np.random.default_rng(seed).permutation(len(self.alone))[:tokens]
             return self.alone[np.sort(few)]
-        rows = np.array([self.donor.row(one) for one in tokens], np.int64)
+        rows = np.array([self.donor.row(one) for one in several(tokens)], np.int64)
         for row in rows[~np.isin(rows, self.alone)].tolist():
             both = f"both {self.base.provenance.source} and {self.donor.provenance.source} have"
             raise InputError(f"{self.donor.labels[row]!r} is a token that {both}, or has no row; name others")
