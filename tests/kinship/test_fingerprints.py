@@ -212,3 +212,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.startswith("sample:gpt2 and sample:gpt2: same\n")
     assert main(["kinship", "sample:gpt2"]) == 1
     assert "--against FOLDER" in capsys.readouterr().err
+    for name in ("a+b", "a-b"):
+        hpe.write_table(table(1).token, tmp_path / f"{name}.npz")
+    alike = [str(tmp_path / f"{name}.npz") for name in ("a+b", "a-b")]
+    assert main(["kinship", *alike, "--save", str(tmp_path / "new")]) == 1
+    assert f"is of {alike[0]}; keep {alike[1]} in another folder" in capsys.readouterr().err
+    assert not list((tmp_path / "new").iterdir())
+    assert main(["kinship", alike[0], "--save", str(tmp_path / "new")]) == 0
+    assert main(["kinship", alike[1], "--save", str(tmp_path / "new")]) == 1
+    assert main(["kinship", alike[0], "--save", str(tmp_path / "new")]) == 0
