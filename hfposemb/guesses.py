@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from abc import ABCMeta
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +26,8 @@ SYNONYMS = {
     "centred": "centre center centered meancentre subtractmean",
     "query": "word token key positive",
     "rows": "word token indice id index label key term",
+    "labels": "word token vocab vocabulary name text key indextokey itos",
+    "tables": "role table layer tensor",
     "words": "row token query querie term label",
     "seed": "randomstate rng randomseed",
     "source": "model modelname modelid name path repo repoid pretrainedmodelnameorpath checkpoint file url",
@@ -36,7 +40,7 @@ SYNONYMS = {
     "head": "lmhead output unembedding outputembedding",
     "token_type": "segment type tokentypeembedding",
     "progress": "verbose showprogressbar progressbar tqdm",
-    "draws": "ndraw sample permutation nsample nperm",
+    "draws": "ndraw sample permutation nsample nperm npermutation",
     "length": "maxlen seqlen nposition maxlength n",
     "width": "dim dmodel hiddensize embeddingdim d",
     "base": "theta ropetheta",
@@ -91,8 +95,16 @@ ANSWERS = {
     "hpe.extract('owner/name')": (
         "AutoModel AutoTokenizer from_file open read load_model from_hub SentenceTransformer KeyedVectors Word2Vec "
         "download model get_model pretrained load_word2vec_format load_pretrained from_model AutoModelForCausalLM "
-        "AutoModelForMaskedLM BertModel GPT2Model fetch get load_embeddings from_checkpoint snapshot hf_hub_download "
-        "safetensors load_facebook_model fasttext glove TransformerModel pipeline source api"
+        "AutoModelForMaskedLM BertModel GPT2Model fetch load load_embeddings from_pretrained from_checkpoint snapshot "
+        "hf_hub_download safetensors load_facebook_model fasttext glove TransformerModel pipeline source api"
+    ),
+    "hpe.extract('rotary:512x64')": "rotary rope",
+    "hpe.extract('alibi:512x8')": "alibi",
+    "hpe.extract('random:512x64')": "random random_table",
+    "hpe.extract('sample:gpt2')": "list_samples example examples demo toy load_sample load_example",
+    "hpe.from_arrays(token=vectors)": (
+        "from_numpy from_torch from_tensor from_array from_vectors from_list from_dict from_pandas from_frame "
+        "from_dataframe from_weights from_embedding"
     ),
     "{source}.token": (
         "get_input_embeddings wte word_embeddings tokens embeddings embed_tokens embedding word words "
@@ -101,7 +113,7 @@ ANSWERS = {
     ),
     "{source}.position": (
         "wpe position_embeddings embed_positions get_position_embeddings position_embedding pos pe "
-        "positional_encoding position_encoding positional_embeddings W_pos position_table rope rotary alibi RoPE "
+        "positional_encoding position_encoding positional_embeddings W_pos position_table "
         "get_position_encoding apply_rotary_pos_emb positional_embedding pos_embed position_ids rotary_emb inv_freq"
     ),
     "{source}.head": "get_output_embeddings lm_head output_embeddings unembedding W_U unembed output_head output cls",
@@ -110,7 +122,7 @@ ANSWERS = {
         "encode forward tokenize tokenizer embed predict embed_text get_embeddings encode_text call generate "
         "last_hidden_state hidden_states embed_documents embed_query input_ids"
     ),
-    "{source}.config": "AutoConfig get_config cfg configuration settings",
+    "{source}.config": "AutoConfig get_config cfg configuration settings model_type architecture",
     "{source}.tables": (
         "keys items values state_dict parameters named_parameters layers list_tables list modules info summary "
         "describe head_names roles"
@@ -119,7 +131,7 @@ ANSWERS = {
         "weight weights numpy values data array to_numpy syn0 matrix X toarray T tolist vector as_array vecs "
         "get_normed_vectors to_list asarray raw mat vectors embedding embeddings rows_array get_weights ndarray"
     ),
-    "{table}['king']": "get_vector word_vec vec get_row loc iloc at lookup get_mean_vector get_word_vector item",
+    "{table}['king']": "get_vector word_vec vec get get_row loc iloc at lookup get_mean_vector get_word_vector item",
     "{table}.labels": (
         "vocab index_to_key key_to_index words get_vocab index2word stoi itos names index vocabulary tokens keys "
         "columns id2token feature_names_in_ get_feature_names_out convert_ids_to_tokens labels texts tokens_list "
@@ -131,7 +143,7 @@ ANSWERS = {
         "size ndim width dim vector_size embedding_dim num_embeddings hidden_size vocab_size n_features_in_ d_model "
         "get_sentence_embedding_dimension dimension length rows_count num_rows n_rows max_position_embeddings shape"
     ),
-    "{table}.to_torch()": "torch cpu detach cuda to pt tensor to_tensor as_tensor float half from_numpy",
+    "{table}.to_torch()": "torch cpu detach cuda to pt tensor to_tensor as_tensor float half",
     "{table}.to_frame()": "to_pandas df to_df pandas frame dataframe to_csv as_frame to_polars to_dict",
     "hpe.norms({table})": "norm length lengths magnitude magnitudes l2_norm linalg row_norms vector_norms",
     "hpe.spectrum({table})": (
@@ -157,6 +169,7 @@ ANSWERS = {
     "hfposemb.app: from hfposemb.app import launch, panel": "launch app serve gradio run panel ui demo server start",
     "hpe.undertrained_tokens({source})": "glitch_tokens odd_tokens glitch untrained anomalous_tokens",
     "hpe.HfposembError": "Error exceptions Exception",
+    "hfposemb.errors: from hfposemb.errors import InputError": "InputError SourceError MissingTableError HubError",
 }
 """How to write what is asked for, and names under which people look for it."""
 
@@ -168,7 +181,7 @@ OF_RESULTS = {
         ),
         "explained_variance_ratio": "explained_variance variance_ratio variance ratio singular_values_ components_",
         "coordinates.shape": "shape size ndim n_components",
-        "to_frame()": "df pandas to_pandas to_csv to_df",
+        "to_frame()": "df pandas to_pandas to_csv to_df labels plot show",
         "quality": "trustworthiness stress score continuity kl_divergence_",
     },
     "Neighbours": {
@@ -178,7 +191,7 @@ OF_RESULTS = {
         "to_frame()": "df pandas to_pandas to_csv to_dict tolist to_list items",
     },
     "Tabular": {
-        "to_frame()": "df pandas to_pandas to_csv to_df dataframe",
+        "to_frame()": "df pandas to_pandas to_csv to_df dataframe plot show to_list",
         "columns()": "keys names items tolist",
     },
     "WithoutRows": {
@@ -187,6 +200,19 @@ OF_RESULTS = {
     },
 }
 """The same for attributes of results and encodings, by class."""
+
+NEEDLESS = {
+    "no code of a model is ever run; leave it out": "trust_remote_code",
+    "only tables are read, into memory; leave it out, and convert them with table.to_torch(dtype=…)": (
+        "device device_map dtype torch_dtype low_cpu_mem_usage load_in_8bit quantization_config"
+    ),
+    "set HFPOSEMB_CACHE for our cache and HF_HOME for that of huggingface_hub": "cache_dir cache cache_folder",
+    "set HF_HUB_OFFLINE=1": "local_files_only offline",
+    "write it behind the name: 'owner/name/folder'": "subfolder folder",
+    "cosine does so; for others scale the rows before from_arrays": "normalize normalise normed",
+    "results have .labels, .rows and .values; leave it out": "return_distance return_scores indices_only",
+}
+"""What arguments that other libraries have come to here, for those that no argument stands for."""
 
 
 def _plain(name: str) -> str:
@@ -224,10 +250,10 @@ def _synonyms(name: str) -> set[str]:
     return {_plain(one) for one in SYNONYMS.get(name, "").split()}
 
 
-def _close(asked: str, plain: dict[str, str]) -> list[str]:
+def _close(asked: str, plain: dict[str, str], *, n: int = 3, cutoff: float = 0.6) -> list[str]:
     from difflib import get_close_matches
 
-    return [plain[one] for one in get_close_matches(asked, plain, n=3, cutoff=0.6)]
+    return [plain[one] for one in get_close_matches(asked, plain, n=n, cutoff=cutoff)]
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -261,39 +287,80 @@ def unknown_attribute(owner: object, name: str, known: Iterable[str], *, what: s
 
 
 def _answer(name: str, plain: dict[str, str], owner: type, named: dict[str, str]) -> str:
+    import sys
+
     asked = _plain(name)
     if asked in plain:
         return f"; did you mean {plain[asked]}?"
     words: dict[str, str] = {}
+    of_table = bool(named) and "." not in named["table"].removeprefix("model.position.")
     if not named:
         answers = [pair for kind in owner.__mro__ for pair in OF_RESULTS.get(kind.__name__, {}).items()]
     else:  # a table is asked for what is its own
-        alone = named["table"] == "table"
-        answers = sorted(ANSWERS.items(), key=lambda pair: pair[0].startswith("{table}") != alone)
+        answers = sorted(ANSWERS.items(), key=lambda pair: pair[0].startswith("{table}") != of_table)
     for answer, names in answers:
         for one in names.split():
             words.setdefault(_plain(one), answer.format(**named))
-    if asked in words:
-        return f"; write {words[asked]}" if named else f"; did you mean {words[asked]}?"
-    if found := _close(asked, {**words, **plain}):
-        return f"; did you mean {' or '.join(dict.fromkeys(found))}?"
+    known = words.get(asked, "")
+    if of_table and named["table"] not in known and "show" not in known and (found := _elsewhere(name)):
+        return f"; write {named['table']}{found}"
+    if known:
+        return f"; write {known}" if named else f"; did you mean {known}?"
+    if name in sys.modules[__package__].__all__:
+        return f"; write hpe.{name}(…)"
+    if close := dict.fromkeys(_close(asked, {**words, **plain}, cutoff=0.75)):
+        return f"; did you mean {' or '.join(list(close)[:2])}?"
     return "; dir() lists its attributes"
 
 
-class Answering:
+def _elsewhere(name: str) -> str:
+    """Return how a table has an attribute of NumPy's arrays or of data frames; "" for others."""
+    import sys
+
+    kinds = {".vectors": ("numpy", "ndarray"), ".to_frame()": ("pandas", "DataFrame")}
+    for how, (module, kind) in kinds.items():
+        if hasattr(getattr(sys.modules.get(module), kind, None), name):
+            return f"{how}.{name}"
+    return ""
+
+
+class _AnsweringType(ABCMeta):
+    """Class of classes that answer, too: to an attribute that they do not have, and to one value that is no field."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any:
+            known = [one for one in type.__dir__(cls) if not one.startswith("_")]
+            what = f"class {cls.__name__!r}"
+            raise unknown_attribute(cls, name, known, what=what, table="model.token", source="model")
+
+        def __call__(cls, *given: Any, **fields: Any) -> Any:
+            made = cls.__dict__.get("_made")
+            if made is not None and len(given) + len(fields) < 2:
+                raise TypeError(f"{cls.__name__} is not made by its name; write {made}")
+            return super().__call__(*given, **fields)
+
+
+class Answering(metaclass=_AnsweringType):
     """Mixin of objects that answer to an unknown attribute with what to write instead.
 
-    ``_called`` says what the table and the source are called in the answer; results have neither.
+    ``_called`` says what the table and the source are called in the answer; results have neither. ``_made`` is how to
+    make what nobody makes by the name of its class.
     """
 
     _called: ClassVar[dict[str, str]] = {}
+    _made: ClassVar[str | None] = None
+
+    def _names(self) -> dict[str, str]:
+        return self._called
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
         def __getattr__(self, name: str) -> Any:
             """Raise ``AttributeError``: there is no such attribute."""
             what = f"{type(self).__name__!r} object"
-            raise unknown_attribute(self, name, _public(self), what=what, **self._called)
+            named = {} if name.startswith("_") else self._names()
+            raise unknown_attribute(self, name, _public(self), what=what, **named)
 
     def __dir__(self) -> list[str]:
         """Return the public attributes."""
@@ -305,29 +372,82 @@ def _public(owner: object) -> set[str]:
 
 
 def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
-    """Return a function that explains arguments that it does not have, as the public name of a module."""
+    """Return a function that explains arguments that it does not have or take, as the public name of a module."""
     from functools import wraps
 
-    code = function.__code__
+    code, name = function.__code__, function.__name__
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     placed = None if code.co_flags & 0x04 else code.co_argcount  # *args
+    kinds = {one: kind for one, kind in function.__annotations__.items() if set(kind.split(" | ")) <= {*_FITS}}
 
     @wraps(function)
     def called(*given: Any, **options: Any) -> Any:
         if not options.keys() <= set(named):
             wrong = next(one for one in options if one not in named)
-            near = meant(wrong, [one for one in named if one not in options])
-            said = f"did you mean {'= or '.join(near)}=?" if near else f"its arguments are {', '.join(named)}"
-            if near == ["umap"]:
-                said = f"write umap=hpe.UMAPParameters({wrong}=…)"
-            raise TypeError(f"{function.__name__}() has no argument {wrong!r}; {said}")
+            left = [one for one in named if one not in options]
+            raise TypeError(f"{name}() has no argument {wrong!r}; {_instead(wrong, left, named)}")
         if placed is not None and len(given) > placed:
             others = "".join(f" {one}=" for one in named[placed:])
             raise TypeError(
-                f"{function.__name__}() takes {', '.join(named[:placed])} without names, and got {len(given)} values; "
+                f"{name}() takes {', '.join(named[:placed])} without names, and got {len(given)} values; "
                 f"write several rows as one list{f', and the others with names:{others}' if others else ''}"
             )
+        for one, value in (*zip(named[: code.co_argcount], given, strict=False), *options.items()):
+            if one in kinds and not any(_FITS[kind](value) for kind in kinds[one].split(" | ")):
+                raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {_described(value, kinds[one])}")
         return function(*given, **options)
 
     called.__module__ = module  # so that it is pickled by its public name
     return called
+
+
+def _instead(wrong: str, left: Sequence[str], named: Sequence[str]) -> str:
+    """Return what to write instead of an argument that a function does not have."""
+    near = meant(wrong, left)
+    if near == ["umap"]:
+        return f"write umap=hpe.UMAPParameters({wrong}=…)"
+    if near:
+        return f"did you mean {'= or '.join(near)}=?"
+    said = next((said for said, names in NEEDLESS.items() if wrong in names.split()), None)
+    return said or f"its arguments are {', '.join(named)}"
+
+
+def _of_class(name: str) -> Callable[[Any], bool]:
+    return lambda value: any(one.__name__ == name for one in type(value).__mro__)
+
+
+_CLASSES = ("Embeddings", "EmbeddingTable", "PositionAddition", "UMAPParameters")
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "int": lambda value: hasattr(value, "__index__"),
+    "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
+    "str": lambda value: isinstance(value, (str, os.PathLike)),
+    "Path": lambda value: isinstance(value, (str, os.PathLike)),
+    "None": lambda value: value is None,
+    **{name: _of_class(name) for name in _CLASSES},
+}
+"""What a value must have for an annotation, of those whose mistakes would end inside a computation."""
+
+_KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"}
+
+
+def _kind(annotation: str) -> str:
+    parts = annotation.split(" | ")
+    return " or ".join(_KINDS.get(part) or f"{'an' if part[0] in 'AEIOU' else 'a'} {part}" for part in parts)
+
+
+def _described(value: object, wanted: str) -> str:
+    """Return a value of the wrong kind in an error message, with how to make the wanted one of it."""
+    if isinstance(value, (str, int, float)):
+        said = f"{value!r:.80}"
+        if isinstance(value, str) and "Embedding" in wanted:
+            said += f"; open it first: hpe.extract({said}){'.token' if wanted == 'EmbeddingTable' else ''}"
+        return said
+    said = type(value).__name__
+    if "Embedding" not in wanted:
+        return said
+    if "EmbeddingTable" in wanted and hasattr(value, "positions"):
+        return f"{said}; give its .token or .position.table"
+    if "EmbeddingTable" in wanted and hasattr(value, "table"):
+        return f"{said}; give its .table"
+    of_arrays = "hpe.from_arrays(token=vectors)" + (".token" if "EmbeddingTable" in wanted else "")
+    return f"{said}; write {of_arrays}" if hasattr(value, "shape") and not _FITS["EmbeddingTable"](value) else said

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import InputError, MissingTableError
 from ..guesses import did_you_mean, meant
@@ -17,6 +17,13 @@ from ..tables.table import EmbeddingTable
 
 ALIASES = {"neighbors": "neighbours", "--centered": "--centred", "--output": "--out", "-o": "--out", "--k": "-k"}
 """What most programs call a command or an option."""
+
+SETTINGS = {
+    "--token": "HF_TOKEN, or run hf auth login",
+    "--offline": "HF_HUB_OFFLINE=1",
+    "--cache-dir": "HFPOSEMB_CACHE for our cache and HF_HOME for that of huggingface_hub",
+}
+"""What is not an option but a variable of the environment."""
 
 
 class AnsweringParser(argparse.ArgumentParser):
@@ -42,10 +49,25 @@ class AnsweringParser(argparse.ArgumentParser):
                 return [*found, name, *given[place + 1 :]]
             if self._is_unknown(one, name):
                 if ALIASES.get(name) not in self._option_string_actions:
-                    self.error(f"there is no option {name:.40}{_meant(name, self._option_string_actions)}")
+                    self.error(f"there is no option {name:.40}{self._instead(name)}")
                 name = ALIASES[name]
             found.append(name + equals + value)
         return found
+
+    def _instead(self, name: str) -> str:
+        """Return what to write instead of an option that does not exist."""
+        placed = {str(one.metavar or one.dest).lower(): one for one in self._actions if not one.option_strings}
+        if found := meant(name.lstrip("-"), placed):
+            return f"; {found[0].upper()} is written without a name, as in {self.prog} {' '.join(placed).upper()}"
+        if name in SETTINGS:
+            return f"; set {SETTINGS[name]}"
+        return _meant(name, self._option_string_actions)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program; say of values that are too many that an option takes several with commas."""
+        if message.startswith("unrecognized arguments: ") and "--rows" in sys.argv:
+            message += "; an option takes several values with commas, as in --rows king,queen"
+        super().error(message)
 
     def _is_unknown(self, argument: str, name: str) -> bool:
         """Return whether an argument is an option that the parser does not have, as argparse would read it."""

@@ -153,7 +153,16 @@ def _in_hand(given: object) -> str:
         names = [one for one in given if isinstance(one, str)]
         named = next((one.tensor for one in candidates(names, "token")), names[0] if names else "NAME")
         return f"; call from_arrays(token=state[{named[:80]!r}])"
-    return "; for vectors in memory call from_arrays(token=…)" if hasattr(given, "shape") else ""
+    if isinstance(given, type):
+        return f"; {given.__name__} is a class: give a model, such as {given.__name__}.from_pretrained('owner/name')"
+    if isinstance(given, (list, tuple)) and all(isinstance(one, str | Path) for one in given):
+        return "; open each: [hpe.extract(one) for one in names]"
+    if isinstance(given, Embeddings):
+        return ", which is open already; use it as it is"
+    if hasattr(given, "shape") or isinstance(given, (list, tuple)):
+        return "; for vectors in memory call from_arrays(token=…)"
+    name = getattr(given, "name_or_path", None)  # of configurations and tokenizers of transformers
+    return f"; write hpe.extract({name!r:.80})" if name and isinstance(name, str) else ""
 
 
 _MOMENTS, _MOMENT = "positions.safetensors", "step-"

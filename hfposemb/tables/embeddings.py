@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
-from ..guesses import Answering
+from ..guesses import Answering, did_you_mean
 from ..lazy_attributes import lazy_attribute
 from ..several import several
 from ..text import one_line, written
@@ -142,7 +142,7 @@ class Embeddings(Answering):
     tokenize: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
 
     _is_one: ClassVar[bool] = True  # for ``several``
-    _called: ClassVar[dict[str, str]] = {"table": "model.token", "source": "model"}
+    _made: ClassVar[str] = "hpe.extract('owner/name') or hpe.from_arrays(token=vectors)"
 
     def __post_init__(self) -> None:
         """Let ``positions`` say what it is, to those who mean ``position``."""
@@ -150,16 +150,24 @@ class Embeddings(Answering):
             makers = {part: partial(_itself, one) for part, one in self.positions.items()}
             object.__setattr__(self, "positions", LazyMapping(makers, dict(self.positions)))
 
+    def _names(self) -> dict[str, str]:
+        tables = self.__dict__.get("tables", ())
+        table = "model.position.table" if "token" not in tables and "position" in tables else "model.token"
+        return {"table": table, "source": "model"}
+
     def __getitem__(self, role: str) -> EmbeddingTable:
         """Return the table of a role. Raises ``InputError`` for rows, which only its tables have."""
         if isinstance(role, str) and role in (*self.tables, *self.absent):
             return self._table(role)
-        known = ", ".join(self.tables)
-        raise InputError(f"{self.name} has the tables {known}; write model.token[{role!r:.40}] for a row")
+        said = f"{self.name} has the tables {', '.join(self.tables)}"
+        if isinstance(role, str) and (near := did_you_mean(role, self.tables)):
+            raise InputError(f"{said} and no {role!r:.40}{near}")
+        raise InputError(f"{said}; write {self._names()['table']}[{role!r:.40}] for a row")
 
     def __iter__(self) -> NoReturn:
         """Raise ``TypeError``, which says what has rows."""
-        raise TypeError(f"{self.name} has the tables {', '.join(self.tables)}; write model.token for one with rows")
+        with_rows = self._names()["table"]
+        raise TypeError(f"{self.name} has the tables {', '.join(self.tables)}; write {with_rows} for one with rows")
 
     def __contains__(self, key: object) -> bool:
         """Raise ``TypeError``, as ``__iter__`` does."""
@@ -492,7 +500,8 @@ def _array(role: str, vectors: Numbers) -> Vectors:
     try:
         if callable(detach := getattr(vectors, "detach", None)):
             tensor = detach().cpu()
-            made = shortened(np.array(tensor.float() if tensor.dtype.itemsize < 4 else tensor), layer)
+            tensor = tensor.float() if tensor.dtype.itemsize < 4 else tensor
+            made = shortened(np.array(np.asarray(tensor)), layer)
         else:
             made = np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
         return made.reshape(made[0].shape if len(made) == 1 else made[:, 0].shape) if _is_padded(made) else made

@@ -188,6 +188,7 @@ class EmbeddingTable(Answering):
 
     _is_one: ClassVar[bool] = True  # for ``several``
     _called: ClassVar[dict[str, str]] = {"table": "table", "source": "model"}
+    _made: ClassVar[str] = "hpe.extract('owner/name').token or hpe.from_arrays(token=vectors).token"
     name: str
     shape: tuple[int, int]
     dtype: np.dtype[np.floating[Any]]
@@ -306,13 +307,13 @@ class EmbeddingTable(Answering):
         >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
         (2, 128)
         """
-        if isinstance(key, slice):
+        if isinstance(key, slice) and all(one is None or isinstance(one, SupportsIndex) for one in _bounds(key)):
             start, stop, step = key.indices(len(self))
             return self.rows(start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
         if isinstance(key, str) or (isinstance(key, SupportsIndex) and np.ndim(key) == 0):
             found: Vectors = self.take(np.array([self._place(key)]))[0]
             return found
-        if isinstance(key, tuple) or np.ndim(key) != 1:
+        if isinstance(key, (tuple, slice)) or np.ndim(key) != 1:
             raise InputError(
                 f"{self.name} is indexed by rows: table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
                 "for columns use np.asarray(table)[:, 0]"
@@ -445,8 +446,12 @@ class EmbeddingTable(Answering):
         """Return the row number of a row number or label. Raises ``InputError`` if there is none."""
         if isinstance(key, str):
             if (found := self.labels.find(key)) is None:
-                rows = f"a row number from 0 to {self.shape[0] - 1:,}"
-                raise InputError(f"{self.name} has no row named {key!r}; give one of its labels or {rows}")
+                cases = (
+                    one for one in (key.lower(), key.capitalize(), key.strip()) if self.labels.find(one) is not None
+                )
+                near = next((f"did you mean {one!r}?" for one in cases), None)
+                rows = f"give one of its labels or a row number from 0 to {self.shape[0] - 1:,}"
+                raise InputError(f"{self.name} has no row named {key!r}; {near or rows}")
             return found
         if not 0 <= key < self.shape[0]:
             raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")
@@ -475,6 +480,10 @@ class EmbeddingTable(Answering):
         import pandas
 
         return pandas.DataFrame(self.vectors, index=pandas.Index(list(self.labels), name="label"))
+
+
+def _bounds(key: slice) -> tuple[Any, Any, Any]:
+    return key.start, key.stop, key.step
 
 
 def table_of(

@@ -74,6 +74,13 @@ class Tabular(Answering):
         """Return the columns of the table by name, all of the same length."""
         raise NotImplementedError
 
+    if not TYPE_CHECKING:  # type checkers know that there are none
+
+        def __getitem__(self, key: object) -> Any:
+            """Raise ``TypeError``, which names the columns; what is a sequence of results has rows."""
+            said = f"{type(self).__name__!r} is no sequence; its columns are {', '.join(self.columns())}"
+            raise TypeError(f"{said}: write .to_frame() or .columns()")
+
     def to_frame(self) -> pandas.DataFrame:
         """Return the ``columns`` as a pandas DataFrame; ``polars.from_pandas`` accepts it.
 
