@@ -25,9 +25,9 @@ from ..start.file_checks import has_files
 from .comparison import Compared
 
 if TYPE_CHECKING:
+    from ...components.recipe import Recipe
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
-    from ...recipes.writing import Recipe
     from ...session.opened import Opened
     from ...session.state import Session
 
@@ -107,7 +107,7 @@ def _known(session: Session, question: PairQuestion, sides: tuple[Opened, Opened
     return found
 
 
-async def _measure(
+async def measure(
     session: Session, question: PairQuestion, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
 ) -> AsyncGenerator[Progress, None]:
     """Answer for the sources ``[[a, b]]`` in a child process."""
@@ -135,7 +135,7 @@ def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> Non
     with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
         with gr.Column(elem_classes="in-place"):
-            work = session.jobs.bind(partial(_measure, session, question), name=question.name, label=question.label)
+            work = session.jobs.bind(partial(measure, session, question), name=question.name, label=question.label)
             again = gr.Button(AGAIN, variant="secondary", size="lg", scale=0, min_width=160, visible=False)
 
     def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
