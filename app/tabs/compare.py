@@ -297,7 +297,8 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: Com
     events = [chosen.change, layout.role.input, layout.method.input, part.change]
     session.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
     session.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
-    gr.on([session.due.change, part.change], jobs.begin, [session.due, part], measures.wanted, **QUIET)
+    due = [session.due.change, part.change, *session.loads]
+    gr.on(due, jobs.begin, [session.due, part], measures.wanted, **QUIET)
     layout.again.click(jobs.retry, [session.due, part], measures.wanted, **QUIET)
     layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(

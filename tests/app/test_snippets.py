@@ -25,14 +25,12 @@ from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
 from tests.support.app.printed import printed_wrong
-from tests.support.app.shown import missing
 from tests.support.app.views import (
     Page,
     View,
     checked,
     opened_page,
     views_of,
-    wrong,
 )
 
 SAMPLES = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
@@ -109,51 +107,6 @@ def test_probes_are_given_by_their_snippet() -> None:
     checked([view for view in page.views("positions") if isinstance(view.shown, str)], least=1)
 
 
-# --- a comparison that can fail ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tab", "key", "said", "instead"),
-    [
-        ("positions", "sample:gpt2", "dims=3", "dims=2"),
-        ("positions", "sample:gpt2", "sample:gpt2", "sample:bert"),
-        ("positions", "distance", "mean_cosine_by_distance(table)", "mean_cosine_by_distance(table.part(0, 128))"),
-        ("positions", "waves", "[::-1]", ""),
-        ("tokens", "neighbours", "k=12", "k=11"),
-        ("words", "survival", "sinusoid", "own"),
-    ],
-)
-def test_a_snippet_that_gives_something_else_is_noticed(
-    samples: Page, tab: str, key: str, said: str, instead: str
-) -> None:
-    view = next(
-        one for one in views_of(samples, tab) if isinstance(one.shown, Panel) and one.shown.key == key and one.python
-    )
-    assert not wrong([view])
-    assert said in view.python
-    assert wrong([replace(view, python=view.python.replace(said, instead))])
-
-
-def test_another_seed_is_noticed(samples: Page) -> None:
-    table = hpe.extract("sample:gpt2").position.table
-    assert table is not None
-    (panel,) = [
-        one.shown for one in views_of(samples, "positions") if 'method="umap"' in one.python and "gpt2" in one.python
-    ]
-    assert isinstance(panel, Panel)
-    both = {"matrix": hpe.similarity(table)}
-    cloud = {seed: hpe.project(table, method="umap", dims=3, seed=seed).coordinates for seed in (0, 1)}
-    assert not missing(panel, {**both, "cloud": cloud[0]})
-    assert missing(panel, {**both, "cloud": cloud[1]})
-
-
-def test_a_view_without_a_recipe_is_noticed(samples: Page) -> None:
-    view = next(one for one in views_of(samples, "start") if isinstance(one.shown, Panel))
-    assert isinstance(view.shown, Panel)
-    assert wrong([View("start", replace(view.shown, recipe=None))])
-    assert not wrong([View("start", Panel("empty", "Nothing here", message="Write a sentence."))])
-
-
 # --- how they are written ---------------------------------------------------------------------------------------------
 
 
@@ -215,21 +168,6 @@ def test_command_lines_of_other_sources_give_what_is_shown(
     assert any("t5 '\"'\"'x'\"'\"''" in command for command in views), "a path is quoted for the shell"
     for view in views.values():
         assert not printed_wrong(view, tmp_path, monkeypatch), view.command
-
-
-@pytest.mark.parametrize(
-    ("key", "said", "instead"),
-    [("sample:gpt2", "--dims 3", "--dims 2"), ("variance", "variance --out", "norms --out"), ("odd", "8", "7")],
-)
-def test_a_command_line_that_gives_something_else_is_noticed(
-    samples: Page, key: str, said: str, instead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    views = [
-        view for tab in ("positions", "tokens") for view in views_of(samples, tab) if isinstance(view.shown, Panel)
-    ]
-    view = next(one for one in views if one.shown.key == key and said in one.command)  # type: ignore[union-attr]
-    assert not printed_wrong(view, tmp_path, monkeypatch)
-    assert printed_wrong(replace(view, command=view.command.replace(said, instead)), tmp_path, monkeypatch)
 
 
 # --- how a view is cited ----------------------------------------------------------------------------------------------

@@ -81,16 +81,6 @@ def test_padded_rows_are_labelled_and_noted_only_without_labels(
         assert noted == [f"config.json states 61 tokens, but wte.weight has 64 rows; {told}"]
 
 
-def test_rows_beyond_the_tokenizer_are_padding_though_the_configuration_counts(build: Build, tmp_path: Path) -> None:
-    """As in GPT-J, whose configuration says 50,400 tokens, as many as it has rows, of which 50,257 have a token."""
-    build("gpt2").save_pretrained(tmp_path)  # type: ignore[operator]
-    tokenizer(tmp_path, 50)
-    found = hpe.extract(tmp_path)
-    assert said(tmp_path) == []
-    assert found.token.labels[49:52] == ("word49", "(padding 50)", "(padding 51)")
-    np.testing.assert_array_equal(found.token.labels.classes == PADDING, np.arange(61) >= 50)
-
-
 @pytest.mark.parametrize(
     ("model_type", "tensor", "field", "kept", "first"),
     [

@@ -19,7 +19,6 @@ import huggingface_hub
 import numpy as np
 import psutil
 import pytest
-import safetensors.torch
 import torch
 from packaging.version import Version
 
@@ -151,22 +150,6 @@ def test_a_file_or_the_only_one_of_a_folder(build: Build, tmp_path: Path, name: 
     (folder / "other.pt").write_bytes(b"x")
     with pytest.raises(CheckpointError, match=r"holds several pickled checkpoints, .*; name one file"):
         hpe.extract(folder)
-
-
-@pytest.mark.usefixtures("forked")
-def test_safetensors_go_first(build: Build, tmp_path: Path) -> None:
-    model = build("gpt2")
-    model.save_pretrained(tmp_path)  # type: ignore[operator]
-    (tmp_path / PICKLE).write_bytes(b"not even a pickle")
-    assert hpe.extract(tmp_path).token.provenance.file == "model.safetensors"
-
-
-@pytest.mark.usefixtures("forked")
-def test_a_sentence_transformers_folder(build: Build, tmp_path: Path) -> None:
-    model = build("bert")
-    save(model, tmp_path / "0_Transformer")
-    assert hpe.extract(tmp_path).position.table.shape == (20, 16)
-    assert hpe.extract(tmp_path).config["model_type"] == "bert"
 
 
 def shard(model: torch.nn.Module, folder: Path) -> Path:
@@ -366,12 +349,11 @@ def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: 
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
 @pytest.mark.usefixtures("forked")
-def test_a_truncated_file(tmp_path: Path, zipped: bool, share: float) -> None:
+def test_a_truncated_file(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / PICKLE
     torch.save({"wte.weight": torch.randn(500, 40)}, path, _use_new_zipfile_serialization=zipped)
-    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(CheckpointError, match="download it again") as caught:
         hpe.extract(path)
     assert str(caught.value).isprintable()
@@ -675,14 +657,6 @@ def test_threads_that_want_the_same_tensor_start_one_child(tmp_path: Path) -> No
     assert len(started) == 1
 
 
-@pytest.mark.usefixtures("forked")
-def test_a_cache_that_cannot_be_written(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HFPOSEMB_CACHE", os.devnull + "/nowhere")
-    model = build("gpt2")
-    found = hpe.extract(save(model, tmp_path / "pickled"))
-    assert np.array_equal(found.token.vectors, model.get_input_embeddings().weight.detach().numpy())  # type: ignore[operator]
-
-
 # --- the Hub ----------------------------------------------------------------------------------------------------------
 
 REPO = "somebody/old"
@@ -716,29 +690,10 @@ def test_it_is_read_whole_where_that_is_agreed_to(hub: FakeHub, old: torch.nn.Mo
 
 
 @pytest.mark.usefixtures("forked")
-def test_a_tensor_asked_for_later_is_not_downloaded_again(hub: FakeHub, old: torch.nn.Module) -> None:
-    from hfposemb.checkpoints.access import Access
-    from hfposemb.checkpoints.hub.repository import open_hub
-    from hfposemb.tables.sources import HubSource
-
-    opened = open_hub(HubSource(REPO), Access(allow_full_download=True))
-    before = len(hub.requests)
-    name = "encoder.layer.1.output.dense.weight"
-    assert np.array_equal(opened.read(name), old.state_dict()[name].numpy())
-    assert len(hub.requests) == before
-
-
-@pytest.mark.usefixtures("forked")
 def test_a_download_that_breaks_off_goes_on(hub: FakeHub, old: torch.nn.Module) -> None:
     hub.fault("truncated", times=1, host="cdn", after=1, at=100_000)
     weight = old.get_input_embeddings().weight.detach().numpy()  # type: ignore[operator]
     assert np.array_equal(hpe.extract(REPO, allow_full_download=True).token.vectors, weight)
-
-
-@pytest.mark.usefixtures("forked")
-def test_a_pickle_beyond_the_limit_is_not_read(hub: FakeHub, old: torch.nn.Module) -> None:
-    with pytest.raises(HubError, match="the limit is 10,000"):
-        hpe.extract(REPO, allow_full_download=True, limits=Limits(table_bytes=10_000))
 
 
 @pytest.mark.usefixtures("forked")
@@ -817,14 +772,3 @@ def test_on_the_command_line(hub: FakeHub, old: torch.nn.Module, capsys: pytest.
     assert "--allow-full-download" in capsys.readouterr().err
     assert main(["info", REPO, "--allow-full-download"]) == 0
     assert PICKLE in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("forked")
-def test_safetensors_are_the_same_numbers(tmp_path: Path) -> None:
-    """The oracle beside transformers: what safetensors writes of the same state."""
-    state = {"wte.weight": torch.randn(7, 5), "wpe.weight": torch.randn(3, 5).half()}
-    safetensors.torch.save_file(state, tmp_path / "a.safetensors")
-    torch.save(state, tmp_path / "a.pt")
-    here, there = hpe.extract(tmp_path / "a.pt"), hpe.extract(tmp_path / "a.safetensors")
-    assert np.array_equal(here.token.vectors, there.token.vectors)
-    assert np.array_equal(here.position.table.vectors, there.position.table.vectors)

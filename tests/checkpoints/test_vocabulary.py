@@ -61,16 +61,6 @@ def ids(*pieces: str) -> dict[str, int]:
     return {piece: row for row, piece in enumerate(pieces)}
 
 
-def test_bytes_are_those_of_gpt2(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
-
-    stands_for = bytes_to_unicode()
-    labels = labels_of(write(tmp_path, {sign: byte for byte, sign in stands_for.items()}, **BYTE_LEVEL), 256)
-    for byte, text in enumerate(labels):
-        assert text == (named(chr(byte)) if byte < 128 else f"<0x{byte:02X}>")
-
-
 def test_byte_level_pieces_are_text(tmp_path: Path) -> None:
     pieces = [
         "king",
@@ -208,13 +198,6 @@ def test_minilm_is_what_it_is() -> None:
     assert sum(text.startswith("##") for text in labels) == 5828
     assert 4_500 < counts["continuation"] < 5_828
     assert counts["word start"] > 20_000
-
-
-def test_minilms_files_agree(tmp_path: Path) -> None:
-    shutil.copy(MINILM / "vocab.txt", tmp_path)
-    bare, whole = labels_of(tmp_path, 30522), labels_of(MINILM, 30522)
-    assert bare.texts == whole.texts
-    np.testing.assert_array_equal(bare.classes, whole.classes)
 
 
 def test_lines_break_only_where_lines_do(tmp_path: Path) -> None:
@@ -405,13 +388,6 @@ def test_merges_are_passed_over_and_nothing_else(tmp_path: Path, merges: Any, in
     data = {"model": {"merges": merges, "vocab": pieces, "more": {"merges": ["z"]}}, "added_tokens": added}
     raw(tmp_path, "tokenizer.json", json.dumps(data, indent=indent, ensure_ascii=False))
     assert labels_of(tmp_path, 8).pieces == (*pieces, '"merges":[["a","b"]]')
-
-
-@pytest.mark.parametrize("merges", ['"merges":[', '"merges":[[', '"merges":["'], ids=str)
-def test_merges_without_an_end_are_one_line(tmp_path: Path, merges: str) -> None:
-    raw(tmp_path, "tokenizer.json", "{" + merges + '"merges":[],' * 80_000)
-    with pytest.raises(SourceError):
-        read_labels(tmp_path, rows=4)
 
 
 def test_classes_do_not_depend_on_their_block(tmp_path: Path) -> None:

@@ -356,12 +356,6 @@ def test_a_file_past_the_limit_is_not_read(tmp_path: Path, file: str) -> None:
         read_labels(tmp_path, rows=4)
 
 
-@pytest.mark.parametrize("decoder", [added({2_000_000_000: "far"}), added({262: "x", 999_999_999: "y"})])
-def test_far_ids_fill_nothing(tmp_path: Path, decoder: dict[str, Any]) -> None:
-    write(tmp_path, {"tiktoken.model": TIKTOKEN, "tokenizer_config.json": {"added_tokens_decoder": decoder}})
-    assert labels_of(tmp_path, 300).pieces[299] == "(padding 299)"
-
-
 @pytest.mark.parametrize(
     ("names", "file", "needed"),
     [

@@ -51,10 +51,6 @@ def test_nothing_is_compiled_again_in_the_next_process() -> None:
     assert run(WATCHED) == []
 
 
-def test_the_test_of_compiling_can_fail() -> None:
-    assert run(WATCHED, "first") == ["umap.umap_.smooth_knn_dist"]
-
-
 UMAP_IN_PLACE = """
 import numba
 from numba import njit
@@ -131,8 +127,3 @@ def test_a_full_disk_is_one_line(in_place: dict[str, str]) -> None:
     code = f"import hfposemb.analysis.projection.compiled_umap as module\nmodule._ROOM = 10**30\n{CHOSEN}"
     done = subprocess.run([sys.executable, "-c", code], env=in_place, capture_output=True, text=True)
     assert "HfposembError: UMAP needs a writable folder with" in done.stderr.splitlines()[-1]
-
-
-def test_the_tests_without_a_folder_can_fail(in_place: dict[str, str]) -> None:
-    done = subprocess.run([sys.executable, "-c", "import umap"], env=in_place, capture_output=True, text=True)
-    assert "no locator available" in done.stderr

@@ -43,10 +43,6 @@ def test_import_loads_no_module_until_it_is_used() -> None:
     assert done.stdout.split() == []
 
 
-def test_the_light_import_test_can_fail() -> None:
-    assert "sklearn" in loaded_by("import sklearn")
-
-
 def test_reading_tables_is_light(minilm_folder: Path) -> None:
     code = f"import hfposemb; hfposemb.extract({str(minilm_folder)!r}).position.table.vectors.sum()"
     assert loaded_by(code) == set()
@@ -225,10 +221,6 @@ def test_no_test_imports_a_test() -> None:
 def test_no_file_is_long() -> None:
     files = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in [*LIBRARY, *APP]}
     assert {name: lines for name, lines in files.items() if lines > 600} == {}
-
-
-def test_the_direction_test_can_fail() -> None:
-    assert "models.extraction" in imports_of(ROOT / "hfposemb" / "cli" / "options.py")
 
 
 def test_pins_match_the_dependencies() -> None:

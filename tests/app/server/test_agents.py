@@ -47,15 +47,8 @@ SHORT = "sinusoidal:64x16"
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An app that serves strangers, with tools for agents."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        blocks = app.launch(
-            (SHORT,), port=None, public=True, mcp=True, warm=False, prevent_thread_lock=True, quiet=True
-        )
-        yield blocks.local_url.rstrip("/")
-        blocks.close()
+def url(blocks: Any) -> str:
+    return str(blocks.local_url).rstrip("/")
 
 
 @pytest.fixture(scope="module")

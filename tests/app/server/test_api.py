@@ -40,18 +40,6 @@ ENDPOINTS = (
 
 
 @pytest.fixture(scope="module")
-def blocks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """An app that serves strangers."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        blocks = app.launch(
-            ("sinusoidal:16x8",), port=None, public=True, warm=False, prevent_thread_lock=True, quiet=True
-        )  # type: ignore[arg-type]
-        yield blocks
-        blocks.close()
-
-
-@pytest.fixture(scope="module")
 def url(blocks: Any) -> str:
     return str(blocks.local_url)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import partial
@@ -20,7 +19,7 @@ from hfposemb.app.server.event_streams import MOST_STREAMS
 from tests.conftest import FULL, in_full
 from tests.support.app.crowd import LEAST
 from tests.support.app.crowd import crowd as asked_by_many
-from tests.support.app.serving import Served, Visitor, serving
+from tests.support.app.serving import Served, Visitor
 
 VISITORS, SECONDS = (50, 60.0) if FULL else (5, 2.0)
 FLOOD_SECONDS = 10.0 if FULL else 3.0
@@ -40,11 +39,9 @@ CHOICES = (
 TABS = ("Start", "Positions", "Tokens")
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The app for strangers."""
-    with serving(tmp_path_factory.mktemp("load")) as found:
-        yield found
+@pytest.fixture
+def served(strangers_app: Served) -> Served:
+    return strangers_app
 
 
 def visit(url: str, seed: int, seconds: float) -> tuple[int, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -14,6 +15,7 @@ from hfposemb.app.session.drawn_inputs import drawn_once
 from hfposemb.app.tabs import tokens
 
 from hfposemb import app
+from tests.support.app.models import WORDS, checkpoint
 from tests.support.app.serving import Visitor
 
 COUNTED = ("asked_map", "word_panels")
@@ -37,9 +39,15 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.fixture
-def visitor() -> Iterator[Visitor]:
+def models(tmp_path: Path) -> list[str]:
+    """Two small models."""
+    return [checkpoint(tmp_path / name, WORDS) for name in ("one", "two")]
+
+
+@pytest.fixture
+def visitor(models: list[str]) -> Iterator[Visitor]:
     """A visitor of the app."""
-    blocks = app.launch(warm=False, prevent_thread_lock=True, quiet=True)
+    blocks = app.launch((models[1],), warm=False, prevent_thread_lock=True, quiet=True)
     page = Visitor(str(blocks.local_url).rstrip("/"))
     yield page
     page.close()
@@ -54,11 +62,11 @@ def follow(page: Visitor, query: str) -> None:
     page.draw(page.find(lambda one: one.get("label") == "Tokens"))
 
 
-def test_a_link_draws_each_picture_once(visitor: Visitor, drawn: Counter[str]) -> None:
+def test_a_link_draws_each_picture_once(visitor: Visitor, drawn: Counter[str], models: list[str]) -> None:
     """The link sets the sources, the tab, the word, the colour and the dimensions."""
-    follow(visitor, "?models=sample:gpt2&models=sample:bert&tab=tokens&word=queen&colour=Norm&space=3-D")
+    follow(visitor, f"?models={models[0]}&models={models[1]}&tab=tokens&word=queen&colour=Norm&space=3-D")
     assert drawn == Counter(dict.fromkeys(COUNTED, 1))
-    follow(visitor, "?models=sample:gpt2&tab=tokens&word=king")
+    follow(visitor, f"?models={models[0]}&tab=tokens&word=king")
     assert drawn == Counter(dict.fromkeys(COUNTED, 2))
 
 

@@ -134,8 +134,8 @@ def test_handler_says_a_bug_in_the_panels_it_was_to_draw() -> None:
 # --- on a page --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def faulty() -> Iterator[None]:
     """A built-in whose rows cannot be computed, for a reason that nobody foresaw, and one that cannot be opened."""
 
     def rows(*_: Any) -> np.ndarray:
@@ -145,11 +145,13 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> None:
         def items(self) -> Any:
             raise ZeroDivisionError("planted in the opening")
 
-    monkeypatch.setitem(BUILTINS, "faulty", replace(BUILTINS["sinusoidal"], rows=rows))  # type: ignore[arg-type]
-    monkeypatch.setitem(BUILTINS, "closed", replace(BUILTINS["sinusoidal"], options=Options()))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BUILTINS, "faulty", replace(BUILTINS["sinusoidal"], rows=rows))  # type: ignore[arg-type]
+        patch.setitem(BUILTINS, "closed", replace(BUILTINS["sinusoidal"], options=Options()))  # type: ignore[arg-type]
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(faulty: None, request: pytest.FixtureRequest) -> Iterator[Visitor]:
     """The page of an app, where faults are planted; a parameter says whether it is for strangers."""
     public = getattr(request, "param", False)
@@ -184,6 +186,7 @@ def test_bug_in_one_source_leaves_the_page_at_work(page: Visitor, request: pytes
     assert not [value for value in page.values.values() if isinstance(value, str) and 'role="alert"' in value]
 
 
+@pytest.mark.parametrize("page", [False], indirect=True, ids=["local"])
 def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
     sent = {"data": ["faulty:16x8", "0", 3, "cosine", "position", False]}
     called = page.client.post("/gradio_api/call/neighbours", json=sent).json()["event_id"]

@@ -111,22 +111,8 @@ def test_hostile_names(tmp_path: Path, base: object, kind: object) -> None:
         assert "an unnamed base model" in said
 
 
-def test_a_broken_configuration_is_one_line(tmp_path: Path) -> None:
-    write(tmp_path, LAYERS)
-    (tmp_path / "adapter_config.json").write_text("[1")
-    assert refused(tmp_path).startswith("adapter_config.json: is not JSON")
-
-
 def test_prompts_are_an_adapter_too(tmp_path: Path) -> None:
     assert "(PROMPT_TUNING)" in refused(write(tmp_path, {"prompt_embeddings": TABLE}, peft_type="PROMPT_TUNING"))
-
-
-def test_a_model_beside_an_adapter_is_a_model(tmp_path: Path) -> None:
-    write(tmp_path, LAYERS)
-    save_file({"model.embed_tokens.weight": TABLE}, tmp_path / "model.safetensors")
-    found = hpe.extract(tmp_path)
-    np.testing.assert_array_equal(found.token.vectors, TABLE)
-    assert not any("adapter" in note for note in found.notes)
 
 
 def test_models_are_not_asked_for_an_adapter(hub: FakeHub, tmp_path: Path) -> None:

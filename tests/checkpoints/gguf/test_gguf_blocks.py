@@ -63,18 +63,6 @@ def test_random_blocks_are_equal_to_the_bit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DECODERS))
-def test_every_pattern_of_a_byte_is_equal_to_the_bit(name: str) -> None:
-    """Set single bytes of a block to all values, beside bytes of 0 and 255."""
-    size = BY_NAME[name].size
-    raw = np.repeat(np.array([0, 255], np.uint8), 256)[:, None].repeat(size, axis=1)
-    for place in {0, 1, 2, 3, size // 3, size // 2, size - 2, size - 1}:
-        changed = raw.copy()
-        changed[:, place] = np.tile(np.arange(256, dtype=np.uint8), 2)
-        expected = reference(name, changed)
-        np.testing.assert_array_equal(bits(decoded(name, changed.reshape(-1), expected.shape)), bits(expected))
-
-
-@pytest.mark.parametrize("name", sorted(DECODERS))
 def test_any_rows_are_read_alone(name: str, tmp_path: Path) -> None:
     raw = drawn(name)
     checkpoint = opened(saved(tmp_path, table=(name, raw)))
@@ -93,12 +81,6 @@ def test_plain_numbers_are_read(name: str, dtype: str, tmp_path: Path) -> None:
     found = opened(saved(tmp_path, table=(name, values))).read("table", 1, 4)
     expected = raw if name == "F64" else quants.dequantize(raw.view(np.uint8), gguf.GGMLQuantizationType[name])
     np.testing.assert_array_equal(bits(found), bits(expected[1:4]))
-
-
-def test_a_large_table_is_decoded_in_parts() -> None:
-    raw = np.random.default_rng(2).integers(0, 256, (700, 4 * 210), dtype=np.uint8)
-    expected = reference("Q6_K", raw)
-    np.testing.assert_array_equal(bits(decoded("Q6_K", raw.reshape(-1), expected.shape)), bits(expected))
 
 
 def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path) -> None:

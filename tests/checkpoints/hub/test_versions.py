@@ -136,24 +136,6 @@ def test_what_changes_between_any_two_answers_is_never_mixed(
         assert set(found) <= {"1.0", "2.0"}, "a commit stays readable"
 
 
-def test_first_answers_of_two_commits_at_once_pin_one(hub: FakeHub) -> None:
-    """The header and the configuration are asked for at the same time: their answers may name two commits."""
-    before, after = Content(1), Content(2)
-
-    def once(repo: str) -> str:
-        commits = [hub.add(repo, content.files, branch=f"at{content.mark}") for content in (before, after)]
-        hub.move(repo, "main", commits[0])
-        hub.fault("happens", times=None, path=f"{repo}/resolve/main", what=lambda: hub.move(repo, "main", swap()))
-
-        def swap() -> str:
-            commits.reverse()
-            return commits[0]
-
-        return _outcome(repo, whole=True)
-
-    assert {once(f"somebody/swapping{number}") for number in range(20 if FULL else 3)} <= {"1.0", "2.0"}
-
-
 def test_rows_given_out_settle_the_version(hub: FakeHub) -> None:
     hub.add("a/b", Content(1).files)
     found = hpe.extract("a/b")

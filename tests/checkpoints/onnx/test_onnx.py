@@ -339,13 +339,6 @@ def test_heads_with_their_bias(tmp_path: Path, build: Callable[[], onnx.ModelPro
     assert source.head.provenance.tensor == "head"
 
 
-def test_a_head_that_is_the_token_table(tmp_path: Path) -> None:
-    nodes = [node("Transpose", ["table"], "turned", perm=[1, 0]), node("MatMul", ["hidden", "turned"], "logits")]
-    head = hpe.extract(save(tmp_path, with_head(nodes))).head
-    assert (head.tied.tied, head.tied.how) == (True, "same tensor")
-    same(head.vectors, TABLE)
-
-
 def _nbits() -> onnx.ModelProto:
     values = np.random.default_rng(1).integers(16, size=(40, 1, 32), dtype=np.uint8)
     product = node("MatMulNBits", ["hidden", "codes", "scales", "zeros"], "logits", K=16, N=40, bits=4, block_size=32)

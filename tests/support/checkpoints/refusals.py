@@ -50,11 +50,8 @@ from hfposemb.errors import CheckpointError
 def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
 
-def greedy(path):
-    raise CheckpointError(f"{path.name}: {len(bytes(b'x' * 200_000_000))}")
-
 module, _, function = sys.argv[1].partition(":")
-read = attrgetter(function)(import_module(module)) if function else greedy
+read = attrgetter(function)(import_module(module))
 limit = status("VmSize") + 600_000_000
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 peaks, base = {}, status("VmRSS")
