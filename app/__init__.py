@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
+from hfposemb.guesses import answering
 from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
 from hfposemb.several import several
@@ -124,6 +125,10 @@ def _panel(
     sources, tabs = several(sources), several(tabs)
     if not tabs or set(tabs) - set(TABS):
         raise InputError(f"tabs must be some of {', '.join(TABS)}; got {', '.join(map(str, tabs)) or 'none'}")
+
+    if wrong := [one for one in sources if not isinstance(one, str) and not hasattr(one, "positions")]:
+        kind = type(wrong[0]).__name__
+        raise InputError(f"sources must be names or what hpe.extract or hpe.from_arrays returns; got {kind}")
 
     from .jobs.lent import lend
     from .session.plugged import Plugged
@@ -532,3 +537,7 @@ def _served(
         "middleware": [*outermost, *delivery, *app_kwargs.get("middleware", ())],
         "routes": [*mended_scripts(), *app_kwargs.get("routes", ())],
     }
+
+
+if not TYPE_CHECKING:  # type checkers know their arguments
+    launch, panel = answering(launch, __name__), answering(panel, __name__)

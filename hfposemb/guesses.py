@@ -300,16 +300,17 @@ def _answer(name: str, plain: dict[str, str], owner: type, named: dict[str, str]
         answers = sorted(ANSWERS.items(), key=lambda pair: pair[0].startswith("{table}") != of_table)
     for answer, names in answers:
         for one in names.split():
-            words.setdefault(_plain(one), answer.format(**named))
+            words.setdefault(_plain(one), answer)
     known = words.get(asked, "")
-    if of_table and named["table"] not in known and "show" not in known and (found := _elsewhere(name)):
+    if of_table and "{table}" not in known and "show" not in known and (found := _elsewhere(name)):
         return f"; write {named['table']}{found}"
     if known:
+        known = known.format(**named)
         return f"; write {known}" if named else f"; did you mean {known}?"
     if name in sys.modules[__package__].__all__:
         return f"; write hpe.{name}(…)"
     if close := dict.fromkeys(_close(asked, {**words, **plain}, cutoff=0.75)):
-        return f"; did you mean {' or '.join(list(close)[:2])}?"
+        return f"; did you mean {' or '.join(one.format(**named) for one in list(close)[:2])}?"
     return "; dir() lists its attributes"
 
 
@@ -382,23 +383,31 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
 
     @wraps(function)
     def called(*given: Any, **options: Any) -> Any:
-        if not options.keys() <= set(named):
+        if not (code.co_flags & 0x08 or options.keys() <= set(named)):  # **options
             wrong = next(one for one in options if one not in named)
             left = [one for one in named if one not in options]
             raise TypeError(f"{name}() has no argument {wrong!r}; {_instead(wrong, left, named)}")
         if placed is not None and len(given) > placed:
-            others = "".join(f" {one}=" for one in named[placed:])
-            raise TypeError(
-                f"{name}() takes {', '.join(named[:placed])} without names, and got {len(given)} values; "
-                f"write several rows as one list{f', and the others with names:{others}' if others else ''}"
-            )
+            raise TypeError(f"{name}() {_placed(named[:placed], named[placed:], len(given))}")
         for one, value in (*zip(named[: code.co_argcount], given, strict=False), *options.items()):
-            if one in kinds and not any(_FITS[kind](value) for kind in kinds[one].split(" | ")):
-                raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {_described(value, kinds[one])}")
+            if one in kinds and not _fits(value, kinds[one]):
+                said = _described(value, kinds[one])
+                if any(_fits(other, kinds[one]) for other in given):
+                    said += f"; the order is {', '.join(named[:placed])}"
+                raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {said}")
         return function(*given, **options)
 
     called.__module__ = module  # so that it is pickled by its public name
     return called
+
+
+def _placed(placed: Sequence[str], others: Sequence[str], count: int) -> str:
+    """Return what is wrong with too many values without names."""
+    named = f"with names:{''.join(f' {one}=' for one in others)}"
+    if not placed:
+        return f"takes nothing without a name; write its arguments {named}"
+    end = f", and the others {named}" if others else ""
+    return f"takes {', '.join(placed)} without names, and got {count} values; write several rows as one list{end}"
 
 
 def _instead(wrong: str, left: Sequence[str], named: Sequence[str]) -> str:
@@ -428,6 +437,10 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 """What a value must have for an annotation, of those whose mistakes would end inside a computation."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"}
+
+
+def _fits(value: object, annotation: str) -> bool:
+    return any(_FITS[kind](value) for kind in annotation.split(" | "))
 
 
 def _kind(annotation: str) -> str:

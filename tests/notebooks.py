@@ -1,4 +1,4 @@
-"""Run the notebooks of docs/ and store their outputs: ``python -m tests.notebooks NAME …``, both without a name.
+"""Run the notebooks of docs/ and store their outputs: ``python -m tests.notebooks NAME …``, all without a name.
 
 Text is stored as it is, tables as HTML, and figures as small PNG pictures: as data of plotly each would take megabytes.
 """
@@ -73,7 +73,7 @@ def _picture(figure: Any) -> str:
 if __name__ == "__main__":
     import tempfile
 
-    for name in sys.argv[1:] or ("lessons.ipynb", "questions.ipynb"):
+    for name in sys.argv[1:] or ("lessons.ipynb", "questions.ipynb", "stranger.ipynb"):
         with tempfile.TemporaryDirectory() as folder:
             done = compact(run(sources(name), Path(folder)))
         (DOCS / name).write_text(nbformat.writes(done, version=4) + "\n", encoding="utf-8")

@@ -1,9 +1,10 @@
 """Install the package with chosen versions of what it depends on, and run its smoke set there.
 
-``python -m tests.versions lowest`` installs the lower bound of every dependency that ``pyproject.toml`` declares, and
-of what those depend on the newest; ``newest`` installs the newest of all; ``beside transformers==5.0.0 …`` installs
-the given packages first and fails where the package changes one of them. With ``--torch 2.13.0`` the extra "torch" is
-installed too, and tried. Needs pip, a network, and the packages ``build`` and ``packaging``.
+``python -m tests.versions lowest`` has uv resolve the lowest version of every dependency that ``pyproject.toml``
+declares, and of what those depend on the newest (``lowest-direct``); ``newest`` installs the newest of all; ``beside
+transformers==5.0.0 …`` installs the given packages first and fails where the package changes one of them. With
+``--torch 2.13.0`` the extra "torch" is installed too, and tried. Needs pip, a network, and the packages ``build`` and
+``packaging``, for ``lowest`` also ``uv``.
 """
 
 from __future__ import annotations
@@ -55,12 +56,6 @@ def lower_bound(requirement: Requirement) -> str:
     return bound
 
 
-def lowest(extras: Sequence[str]) -> list[str]:
-    """Return constraints that hold every declared dependency to its lower bound; torch apart, which is given."""
-    bounds = {canonicalize_name(one.name): lower_bound(one) for one in declared(extras)}
-    return [f"{name}=={bound}" for name, bound in sorted(bounds.items()) if name != "torch"]
-
-
 def build_wheel(folder: Path) -> Path:
     """Build the wheel of a clone of the repository, as it is here."""
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(clone(folder / "clone"))]
@@ -75,6 +70,15 @@ def pip(python: Path, *arguments: str) -> None:
     """Run the pip of an environment."""
     command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     subprocess.run(command, check=True)
+
+
+def install_lowest(python: Path, wheel: Path, extras: Sequence[str], first: Sequence[str]) -> None:
+    """Install a wheel, and the lowest versions that its declared requirements allow, as a resolver finds them."""
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(python)]
+    named = [word for extra in extras for word in ("--extra", extra)]
+    declaring = ["--requirement", str(ROOT / "pyproject.toml"), *named]  # what a wheel asks for is not "direct" to uv
+    subprocess.run([*uv, "--resolution", "lowest-direct", *declaring, *first], check=True)
+    subprocess.run([*uv, "--no-deps", str(wheel)], check=True)
 
 
 def installed(python: Path) -> dict[str, str]:
@@ -93,9 +97,11 @@ def make(folder: Path, *, kind: str, given: Sequence[str], torch: str | None) ->
     if first:
         pip(python, "install", *first)
     before = installed(python)
-    (folder / "constraints.txt").write_text("\n".join(lowest(extras) if kind == "lowest" else []))
     wheel = build_wheel(folder)
-    pip(python, "install", "-c", str(folder / "constraints.txt"), f"{wheel}[{','.join(extras)}]")
+    if kind == "lowest":
+        install_lowest(python, wheel, extras, first)
+    else:
+        pip(python, "install", f"{wheel}[{','.join(extras)}]")
     changed = {name: was for name, was in before.items() if installed(python)[name] != was}
     if changed and kind == "beside":
         raise SystemExit(f"installing the package replaced {changed}")

@@ -29,9 +29,11 @@ SETTINGS = {
 class AnsweringParser(argparse.ArgumentParser):
     """Parser that says what is meant by a wrong command, option or choice; its commands are such parsers too."""
 
+    _asked: Sequence[str] = ()
+
     def parse_known_args(self, args: Any = None, namespace: Any = None, **more: Any) -> Any:
         """Parse arguments, after a look at those that do not exist."""
-        given = list(sys.argv[1:] if args is None else args)
+        given = self._asked = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(self._known(given), namespace, **more)
 
     def _known(self, given: Sequence[str]) -> list[str]:
@@ -65,7 +67,7 @@ class AnsweringParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program; say of values that are too many that an option takes several with commas."""
-        if message.startswith("unrecognized arguments: ") and "--rows" in sys.argv:
+        if message.startswith("unrecognized arguments: ") and "--rows" in self._asked:
             message += "; an option takes several values with commas, as in --rows king,queen"
         super().error(message)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import gradio as gr
 import numpy as np
+import pandas as pd
 import pytest
+from hfposemb.app import panel
 from sklearn.manifold import TSNE
 
 import hfposemb as hpe
@@ -14,7 +17,8 @@ from hfposemb.cli.main import main
 
 WORKS = "it works"
 M = hpe.extract("sample:gpt2")
-NAMES: dict[str, Any] = {"hpe": hpe, "m": M, "t": M.token, "np": np, "TSNE": TSNE}
+NAMES: dict[str, Any] = {"hpe": hpe, "m": M, "t": M.token, "np": np, "pd": pd, "TSNE": TSNE}
+NAMES["panel"] = panel
 NAMES["p"] = hpe.project(M.position, progress=False)
 NAMES["n"] = hpe.neighbours(M.token, "king")
 
@@ -26,6 +30,7 @@ GUESSES = {
     "hpe.project(t, 'PCA', 3, rows=['king', 'queen', 'lord', 'duke'])": WORKS,
     "hpe.project(m.position, method=TSNE(), progress=False)": WORKS,
     "hpe.from_arrays([[1.0, 2.0], [3.0, 4.0]])": WORKS,
+    "pd.DataFrame(t).shape == t.to_numpy().shape": WORKS,
     "np.asarray(p).shape == p.coordinates.shape and len(p) == 256": WORKS,
     "t['king'], t[5], t[-1], t[:3], 'king' in t, len(t), next(iter(t))": WORKS,
     "m['token']['king']": WORKS,
@@ -82,7 +87,33 @@ GUESSES = {
     "hpe.similarity(t, ['king'], metric='cos')": "did you mean cosine?",
     "hpe.show(m, role='tokens')": "did you mean token?",
     "hpe.view('position', m)": "did you mean positions?",
+    "hpe.Embeddings.from_pretrained('gpt2')": "write hpe.extract(",
+    "hpe.Embeddings('sample:gpt2')": "write hpe.extract(",
+    "hpe.EmbeddingTable.from_numpy(np.eye(4))": "hpe.from_arrays(token=vectors)",
+    "hpe.extract(TSNE)": "TSNE is a class",
+    "hpe.extract(m)": "open already",
+    "hpe.extract('sample:gpt2', trust_remote_code=True)": "leave it out",
+    "hpe.extract('sample:gpt2', layer='wte')": "did you mean tables=?",
+    "hpe.from_arrays(np.eye(2), vocab=['a', 'b'])": "labels=",
+    "hpe.rope(64, 16)": "hpe.extract('rotary:",
+    "t.mean(axis=0)": "table.vectors.mean",
+    "t.describe()": "table.to_frame().describe",
+    "t['KING']": "did you mean 'king'?",
+    "t['king':'queen']": "table[3:7]",
+    "m['wte']": "did you mean token?",
+    "m.compare('sample:bert')": "write hpe.compare(",
+    "hpe.sinusoidal(9, 8).vectors": "model.position.table.vectors",
+    "n[0]": ".to_frame()",
+    "hpe.neighbours(t, 'king', k='3')": "k of neighbours() must be a whole number; got '3'",
+    "hpe.model_card('sample:gpt2')": "open it first: hpe.extract('sample:gpt2')",
+    "hpe.write_table(m, 'words.npz')": "give its .token or .position.table",
+    "hpe.write_table('words.npz', t)": "the order is table, path",
+    "panel('sample:gpt2')": "sources=",
+    "panel(sources=[t])": "hpe.extract or hpe.from_arrays",
     "hfposemb neighbors sample:gpt2 king --k 3": WORKS,
+    "hfposemb neighbours --source sample:gpt2 king": "as in hfposemb neighbours SOURCE QUERY",
+    "hfposemb similarity sample:gpt2 --rows king queen": "--rows king,queen",
+    "hfposemb info sample:gpt2 --token hf_x": "set HF_TOKEN",
     "hfposemb project sample:gpt2 --method PCA --table position --json": WORKS,
     "hfposemb neighbours sample:gpt2 king --top 3": "did you mean -k?",
     "hfposemb neighbours sample:gpt2 king -n 3": "did you mean -k?",
@@ -107,7 +138,8 @@ def _answer(guess: str, capsys: pytest.CaptureFixture[str]) -> str:
             code = int(str(stop.code))
         return capsys.readouterr().err if code else WORKS
     try:
-        eval(guess, NAMES)
+        with gr.Blocks():
+            eval(guess, NAMES)
     except (AttributeError, TypeError, hpe.HfposembError) as error:
         known = not isinstance(error, AttributeError) or (error.name and error.obj is not None)
         return str(error) if known else "an AttributeError without name and obj"
