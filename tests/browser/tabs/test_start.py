@@ -25,14 +25,15 @@ def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
     drawn(page)
 
 
-@pytest.fixture
-def tiny(build: Callable[..., object], tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def tiny(build: Callable[..., object], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A BERT with 20 learned positions and a tokenizer of letters and a few words."""
-    build("bert").save_pretrained(tmp_path)  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("tiny")
+    build("bert").save_pretrained(folder)  # type: ignore[attr-defined]
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "king", "saw", "queen", "img", "src"]
     letters = list("<>=()\"'$\\abcdefghijklmnopqrstuvwxyz")
-    (tmp_path / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
-    return str(tmp_path)
+    (folder / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
+    return str(folder)
 
 
 def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
@@ -108,10 +109,6 @@ def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, t
     field.fill("sinusoidal:40x8")
     field.press("Enter")
     until(page, lambda: page.locator(".sources .token").evaluate_all(colours), before)
-
-
-def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, site, tiny, "sinusoidal:64x16")
     accessible_everywhere(page)
 
 
