@@ -17,8 +17,8 @@ import { pageHeader, sourceField } from "./page_header.js";
 /** @type {Record<string, (host: any, options: any) => unknown>} */
 const CALLED = {
   announceReady, cancelJob, chooseWord, copyRecipe, drawStyledRow, foldControls, followAddress, followQuestions,
-  lessonPath, lessonResult, markPosition, openCard, openTab, pageHeader, rememberSources, saveFile, signInOrOut, sourceField,
-  stepSlider,
+  lessonPath, lessonResult, markPosition, openCard, openTab, pageHeader, rememberSources, saveFile, signInOrOut,
+  sourceField, stepSlider,
 };
 
 /** @param {Call} call */

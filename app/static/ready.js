@@ -27,7 +27,7 @@ export function announceReady({ props, watch }) {
 }
 
 /**
- * Ask for a tab whenever the place that it is to be drawn in is seen, until it is drawn: its style sheet then hides that.
+ * Ask for a tab whenever the place that it is to be drawn in is seen, until it is drawn: the style sheet then hides it.
  * @param {GradioElement} host
  */
 export function openTab({ element, trigger }) {

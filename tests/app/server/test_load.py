@@ -47,6 +47,7 @@ def served(strangers_app: Served) -> Served:
 def visit(url: str, seed: int, seconds: float) -> tuple[int, list[str]]:
     """Change sources, words and tabs for a while; return how many answers came, and what was said instead of one."""
     choose, page = random.Random(seed), Visitor(url)
+    page.show("Tokens")
     word, answers, other, until = page.labelled("Word, part of a word, or id"), 0, [], time.monotonic() + seconds
     while time.monotonic() < until:
         messages = page.choose(choose.choice(CHOICES))
@@ -136,7 +137,7 @@ def changed(page: Visitor, component: int, event: str) -> list[int]:
 
 def ask_for_umap(page: Visitor, over: Event) -> str:
     """Show the map of the tokens as UMAP, and listen until it is answered or all is over; return what was said."""
-    method = page.labelled("Projection", 1)
+    method = page.labelled("Projection")
     page.values[method] = "UMAP"
     wanted = [state for chosen in changed(page, method, "input") for state in changed(page, chosen, "change")]
     (compute,) = (bound for state in wanted for bound in page.events(state, "change") if len(bound["outputs"]) == 2)

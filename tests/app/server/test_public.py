@@ -279,9 +279,9 @@ def test_models_of_the_owner_stay_private_and_no_request_carries_the_token(page:
     (said,) = alerts(page)
     assert said.startswith("is not a public model on the Hub")
     assert "\n" not in said
-    method = page.labelled("Projection", 1)
     page.choose(["owner/open", "sinusoidal:8x4"])
     page.show("Tokens")
+    method = page.labelled("Projection")
     page.act(method, "input", "UMAP")  # a child reads the model again
     assert "reading" in "".join(page.heard)
     assert HUB.requests

@@ -58,9 +58,8 @@ def follow(page: Visitor, query: str) -> None:
     """Open a link on the page, with all that it changes in turn."""
     line = page.find(lambda one: "followAddress" in str(one.get("js_on_load")))
     for bound in page.events(line, "select"):
-        message = page.run(bound, line, event_data={"query": query})
-        for state in message["output"]["changed_state_ids"]:
-            page.act(state, "change")
+        page.follow(page.run(bound, line, event_data={"query": query})["output"])
+    page.draw(page.find(lambda one: one.get("label") == "Tokens"))
 
 
 def test_a_link_draws_each_picture_once(visitor: Visitor, drawn: Counter[str], models: list[str]) -> None:

@@ -126,9 +126,17 @@ class Visitor:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.1)
-        self.components = {one["id"]: one for one in config["components"]}
-        self.dependencies = config["dependencies"]
-        self.values = {key: one["props"].get("value") for key, one in self.components.items()}
+        self.components: dict[int, dict[str, Any]] = {}
+        self.dependencies: list[dict[str, Any]] = []
+        self.values: dict[int, Any] = {}
+        self._take(config)
+        self.outlines = [two for two in self._placed(config["layout"]) if "late-tab" in self._classes(two[1])]
+
+    def _take(self, drawn: dict[str, Any]) -> None:
+        """Take components and listeners that the server has drawn."""
+        self.components |= {one["id"]: one for one in drawn["components"]}
+        self.dependencies = [*self.dependencies, *drawn["dependencies"]]
+        self.values |= {one["id"]: one["props"].get("value") for one in drawn["components"]}
 
     def close(self) -> None:
         """Leave."""
@@ -199,13 +207,43 @@ class Visitor:
         for bound in self.events(component, event):
             message = self.run(bound, component)
             messages.append(message)
-            for state in (message.get("output") or {}).get("changed_state_ids") or ():
-                messages += self.act(state, "change")
+            messages += self.follow(message.get("output") or {})
+        return messages
+
+    def follow(self, output: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Run what an answer sets off: changes of states, and what a tab that it draws does when it is loaded."""
+        messages = []
+        drawn = output.get("render_config") or {"components": [], "dependencies": []}
+        self._take(drawn)
+        for bound in [one for one in drawn["dependencies"] if any(event == "load" for _, event in one["targets"])]:
+            messages.append(self.run(bound, bound["targets"][0][0]))
+            messages += self.follow(messages[-1].get("output") or {})
+        for state in output.get("changed_state_ids") or ():
+            messages += self.act(state, "change")
         return messages
 
     def show(self, tab: str) -> list[dict[str, Any]]:
-        """Bring a tab to the screen."""
-        return self.act(self.find(lambda one: one["type"] == "tabitem" and one.get("label") == tab), "select")
+        """Bring a tab to the screen, which asks for it if it is not drawn."""
+        item = self.find(lambda one: one["type"] == "tabitem" and one.get("label") == tab)
+        return [*self.act(item, "select"), *self.draw(item)]
+
+    def draw(self, item: int) -> list[dict[str, Any]]:
+        """Ask for a tab that is on the screen and not yet drawn."""
+        messages = []
+        for two in [two for two in self.outlines if two[0] == item]:
+            self.outlines.remove(two)
+            messages += self.act(two[1], "submit")
+        return messages
+
+    def _placed(self, layout: Mapping[str, Any], tab: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield every component of a part of the page after the tab that it stands in."""
+        for one in layout.get("children") or ():
+            item = one["id"] if self.components[one["id"]]["type"] == "tabitem" else tab
+            yield item, one["id"]
+            yield from self._placed(one, item)
+
+    def _classes(self, component: int) -> Sequence[str]:
+        return self.components[component]["props"].get("elem_classes") or ()
 
     def choose(self, sources: Any) -> list[dict[str, Any]]:
         """Write sources into the field that all tabs share."""
