@@ -43,6 +43,7 @@ class Picture:
     presented: str = ""  # the panel that has the whole window
     shrink: float = 1.0
     real: bool = False  # of OpenAI's GPT-2
+    is_strip: bool = False  # of the sentence on Start, step by step
 
 
 def tabs() -> Iterator[Picture]:
@@ -59,6 +60,7 @@ PICTURES: tuple[Picture, ...] = (
     Picture("positions.png", "?tab=positions", height=1320, shrink=0.75, real=True),
     Picture("../app/static/preview.png", "", 1440, 756, shrink=1200 / 1440),  # of a link, in messengers
     *tabs(),
+    Picture("pictures/sentence.png", width=1000, shrink=0.75, is_strip=True),
     Picture("pictures/lesson-light.png", link(6), shrink=0.75),
     Picture("pictures/present.png", "?tab=positions", 1920, 1080, presented="sample:minilm", shrink=0.5),
     *(
@@ -76,6 +78,8 @@ def take(browser: Browser, url: str, picture: Picture) -> bytes:
     try:
         page.goto(url + picture.query)
         _arrived(page, picture)
+        if picture.is_strip:
+            return strip(page)
         if picture.dark:
             page.get_by_label("Theme", exact=True).select_option("dark")
             still(page)
@@ -91,6 +95,43 @@ def take(browser: Browser, url: str, picture: Picture) -> bytes:
         return panel.screenshot()
     finally:
         page.close()
+
+
+def strip(page: Page) -> bytes:
+    """Return the sentence on Start as a film strip: its steps, a number opened, another piece, and tables by hand."""
+    steps = page.locator(".sentence-steps.html-container, .sentence-steps").last
+    pieces, sums, shape = (steps.locator("section").nth(place) for place in range(3))
+
+    def opened() -> bytes:
+        sums.locator("details:visible").nth(1).locator("summary").click()
+        return sums.screenshot()
+
+    def another() -> bytes:
+        pieces.locator("label").nth(1).click()
+        return sums.screenshot()
+
+    def by_hand() -> bytes:
+        page.locator(".sentence-card .segmented label").nth(1).click()
+        still(page)
+        return steps.screenshot()
+
+    frames = [pieces.screenshot(), sums.screenshot(), opened(), another(), shape.screenshot(), by_hand()]
+    return joined(frames)
+
+
+def joined(frames: list[bytes]) -> bytes:
+    """Return pictures below each other as one."""
+    from PIL import Image
+
+    images = [Image.open(BytesIO(png)).convert("RGB") for png in frames]
+    whole = Image.new("RGB", (max(one.width for one in images), sum(one.height + 12 for one in images)), "white")
+    top = 0
+    for one in images:
+        whole.paste(one, (0, top))
+        top += one.height + 12
+    out = BytesIO()
+    whole.save(out, "PNG")
+    return out.getvalue()
 
 
 def _arrived(page: Page, picture: Picture) -> None:
