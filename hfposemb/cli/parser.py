@@ -464,6 +464,7 @@ def _pair_commands(commands: Commands) -> None:
     command.add_argument(
         "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
     )
+    command.add_argument("--schema", action=Schema, const="kinship", help="print the JSON Schema of --json and exit")
     add_access(command)
 
     command = add_command(

@@ -2,7 +2,7 @@
 
 The methods are those of mergekit's tokensurgeon, whose *base* keeps its space and whose *donor* has the tokens. Their
 quality is measured on tokens that both have, hidden from the method. A breaker token (Liu et al., arXiv 2601.00065) is
-one whose weights cancel in the donor and add up in the base; its row grows as no hidden token's does.
+one whose weights cancel in the donor and add up in the base; its row grows as no ordinary token's does.
 """
 
 from __future__ import annotations
