@@ -38,6 +38,7 @@ from .comparison.row_fingerprints import fingerprint as fingerprint
 from .comparison.row_kinship import kinship as kinship
 from .comparison.side_by_side import compare as compare
 from .comparison.token_against_head import compare_head as compare_head
+from .comparison.transplants import transplant as transplant
 from .composition.added_positions import PositionAddition as PositionAddition
 from .composition.added_positions import add_positions as add_positions
 from .composition.amplitude_sweep import moved_neighbours as moved_neighbours

@@ -21,6 +21,13 @@ def check_place(path: Path) -> None:
         raise InputError(f"{path} is a folder, or its folder does not exist; choose another path")
 
 
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise ``InputError`` as ``check_place`` does, and if something is there that nobody asked to replace."""
+    check_place(path)
+    if not force and (path.exists() or path.is_symlink()):
+        raise InputError(f"{path} exists; add --force to replace it, or choose another path")
+
+
 @contextmanager
 def complete_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     """Write a temporary file and rename it to ``path`` once it is complete and on disk.

@@ -67,6 +67,7 @@ CHAPTERS = {
         "comparison.token_against_head",
         "comparison.row_kinship",
         "comparison.row_fingerprints",
+        "comparison.transplants",
         "comparison.aligned_maps",
     ),
     "Checking": (

@@ -56,6 +56,16 @@ def vocabulary(a: str, b: str, report: Report, *, public: bool = False) -> dict[
         return run(a, b, limits=DEFAULT_LIMITS).to_dict()
 
 
+def kinship(a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
+    """Tell whether one of two sources comes from the other, in the child, within the same limits; return its JSON."""
+    from hfposemb.comparison.row_kinship import kinship as run
+
+    from .fetching import extract
+
+    report(0.0, "reading rows of both models")
+    return run(*(extract(source, public=public) for source in (a, b))).to_dict()
+
+
 READING = 0.05
 """Share of the progress bar for starting the child and reading the table."""
 

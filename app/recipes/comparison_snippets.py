@@ -112,6 +112,17 @@ def training(
     )
 
 
+def origin(a: Opened, b: Opened) -> Recipe:
+    """Return the recipe of the kinship of two token tables."""
+    names = [pinned(one) for one in (a, b)]
+    body = [
+        f"found = hpe.kinship({', '.join(map(quoted, names))})",
+        "shown = {one.name: one.value for one in found.evidence}",
+        "print(found)",
+    ]
+    return recipe_of(body, (a, b), command=[command_line("kinship", *names)], roles=("token",))
+
+
 def vocabularies(a: Opened, b: Opened) -> Recipe:
     """Return the recipe of the answers that follow from two vocabularies."""
     names = [pinned(one) for one in (a, b)]

@@ -8,16 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 
 
-class LeftOut(BaseModel):
-    """What is missing in a short answer."""
-
-    to_get_more: str
-    next_offset: int | None = None
-    facts: list[str] = []
-
-
 class _Answer(BaseModel):
-    left_out: LeftOut | None = None
+    left_out: dict[str, Any] | None = None
     notes: list[str] = []
 
 
@@ -175,6 +167,20 @@ class Vocabulary(_Answer):
     findings: list[Any] = []
 
 
+class Kinship(_Answer):
+    """Whether one of two models was made from the other, and what decided."""
+
+    a: str
+    b: str
+    verdict: str
+    score: float
+    p: float | None
+    reason: str
+    evidence: list[Any]
+    shared: int
+    notes: list[str] = []
+
+
 class StoredAs(BaseModel):
     """Shape and data type of a table, and the tensor that it is stored as."""
 
@@ -243,6 +249,7 @@ _ANSWERS: dict[str, type[BaseModel]] = {
     "compare": Compare,
     "check": Check,
     "vocabulary": Vocabulary,
+    "kinship": Kinship,
 }
 
 
@@ -272,7 +279,6 @@ def result_schema(endpoint: str) -> dict[str, Any]:
     schema = _schema(_RESULTS[endpoint])
     for name in ("left_out", "notes"):
         schema["properties"].pop(name, None)
-    schema.get("$defs", {}).pop("LeftOut", None)
     return schema
 
 

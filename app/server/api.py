@@ -1,4 +1,4 @@
-"""Endpoints for programs: info, search, tokenise, neighbours, similarity, project, compare, check and vocabulary.
+"""Endpoints for programs, such as info, search and neighbours of one model, and kinship and vocabulary of two.
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
@@ -37,7 +37,7 @@ from hfposemb.text import one_line, written
 from .. import limits
 from ..failures import said_of
 from ..findings.compare.comparison import comparison_key
-from ..findings.compare.vocabularies import vocabulary_key
+from ..findings.compare.pair_questions import ORIGIN, VOCABULARY, PairQuestion, pair_key
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
@@ -168,7 +168,8 @@ def bind(session: Session) -> None:
     page = get_blocks_context()
     assert page is not None
     calls = (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity)
-    for endpoint in (*calls, endpoints.project, endpoints.compare, endpoints.check, endpoints.vocabulary):
+    later = (endpoints.project, endpoints.compare, endpoints.check, endpoints.vocabulary, endpoints.kinship)
+    for endpoint in (*calls, *later):
         # Gradio's queue has no turns: what waits in it keeps others out. Ours are ``jobs.turns`` and ``jobs.queue``.
         gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
         _describe(next(reversed(page.fns.values())), endpoint)
@@ -384,8 +385,18 @@ class Endpoints:
 
         Tokens are compared by the text that their ids stand for; only the files of the tokenizers are read.
         """
-        key = vocabulary_key(_text(source, "source"), _text(other, "other"), public=self.session.public)
-        found: dict[str, Any] = await self.models.in_child(request, key, measuring.vocabulary, source, other)
+        return await self._answered(VOCABULARY, request, source, other)
+
+    async def kinship(self, request: gr.Request, source: Source, other: Source) -> dict[str, Any]:
+        """Tell from token rows whether one model was made from the other, or both from one start.
+
+        At most 256 rows of each are read. Each figure stands beside its value for models that share a tokenizer only.
+        """
+        return await self._answered(ORIGIN, request, source, other)
+
+    async def _answered(self, question: PairQuestion, request: gr.Request, source: str, other: str) -> dict[str, Any]:
+        key = pair_key(question.name, _text(source, "source"), _text(other, "other"), public=self.session.public)
+        found: dict[str, Any] = await self.models.in_child(request, key, question.compute, source, other)
         return found
 
 

@@ -61,7 +61,7 @@ class Tools:
         """All tools, in the order in which they are listed."""
         tools: tuple[Tool, ...] = (
             *(self.info, self.search, self.tokenise, self.neighbours, self.similarity),
-            *(self.project, self.compare, self.check, self.vocabulary),
+            *(self.project, self.compare, self.check, self.vocabulary, self.kinship),
         )
         return {PREFIX + tool.__name__: tool for tool in tools}
 
@@ -227,3 +227,11 @@ class Tools:
         """
         found = await self.endpoints.vocabulary(request, source, other)
         return Answer(found, "differing", found.pop("differing")[offset:], offset)
+
+    async def kinship(self, request: gr.Request, source: Source, other: Source, full: Full = False) -> Answer:
+        """Tell whether one model was made from the other, from a few hundred token rows.
+
+        Returns a verdict (same, derived, extended, pruned, rotated, same tokenizer, unrelated, cannot tell), what
+        decided, p for independent trainings, each figure beside its null, and what rows cannot tell.
+        """
+        return Answer(await self.endpoints.kinship(request, source, other))

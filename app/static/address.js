@@ -33,11 +33,9 @@ export function addressNow() {
 function bringFold(query) {
   const name = [...query.keys()].find((key) => query.get(key) === UNFOLDED);
   if (!name || new URLSearchParams(location.search).has("lesson")) return;
-  const fold = document.querySelector(`.fold-${CSS.escape(name)}`);
-  if (!fold) return;
-  // Panels above grow while they are drawn; whoever scrolls goes where they want.
-  const moved = new AbortController();
-  const grown = new ResizeObserver(() => fold.scrollIntoView({ block: "start" }));
+  // Its tab may not be drawn yet, and panels above grow while they are drawn; whoever scrolls goes where they want.
+  const moved = new AbortController(), fold = `.fold-${CSS.escape(name)}`;
+  const grown = new ResizeObserver(() => document.querySelector(fold)?.scrollIntoView({ block: "start" }));
   const stop = () => { grown.disconnect(); moved.abort(); };
   for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(name, stop, moved);
   setTimeout(stop, SETTLED);

@@ -18,6 +18,7 @@ from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.row_lookup import typed
 from ..tables.table import EmbeddingTable
+from ..text import display
 from .options import (
     SHOWN,
     byte_size,
@@ -358,7 +359,7 @@ def run_changes(given: argparse.Namespace) -> None:
 
 def run_kinship(given: argparse.Namespace) -> None:
     """Print whether models were made from one another, every two of several or one against kept fingerprints."""
-    from ..comparison.row_fingerprints import ENDING, fingerprint
+    from ..comparison.row_fingerprints import ENDING
     from ..comparison.row_kinship import all_pairs, search
 
     allow, several = given.allow_full_download, len(given.sources) > 1
@@ -366,20 +367,52 @@ def run_kinship(given: argparse.Namespace) -> None:
         raise InputError("give two sources or more, or one with --against FOLDER or --save FOLDER")
     opened = [one if one.endswith(ENDING) else extract(one, allow_full_download=allow) for one in given.sources]
     if given.save is not None:
-        try:
-            given.save.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{given.save} cannot be made a folder: {error.strerror}; choose another") from error
-        for one in opened:
-            if not isinstance(one, str):
-                name = re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip(".-")[:100]
-                fingerprint(one).save(given.save / f"{name}{ENDING}")
+        _keep_fingerprints([one for one in opened if not isinstance(one, str)], given.save)
     pairs, wrong = search(opened[0], given.against) if given.against is not None else ((), ())
     pairs = all_pairs(opened) if several else pairs
     for line in wrong:
         print(line, file=sys.stderr)
     said = "\n\n".join(map(str, pairs)) or f"wrote {given.save}"
     print_result(said, {"pairs": [one.to_dict() for one in pairs], "unread": list(wrong)}, given)
+
+
+def _keep_fingerprints(sources: Sequence[Embeddings], folder: Path) -> None:
+    """Write fingerprints into a folder; one that is there is replaced if it is of the same source."""
+    from ..comparison.row_fingerprints import ENDING, fingerprint, read_fingerprint
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made a folder: {error.strerror}; choose another") from error
+    places: dict[Path, Embeddings] = {}
+    for one in sources:
+        name = re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip(".-")[:100]
+        path = folder / f"{name}{ENDING}"
+        kept = places.setdefault(path, one).name
+        if path.exists():
+            kept = read_fingerprint(path).name
+        if kept != display(one.name, width=300):
+            raise InputError(f"{path} is of {kept}; keep {one.name} in another folder, or remove that file")
+    for path, one in places.items():
+        fingerprint(one).save(path)
+
+
+def run_transplant(given: argparse.Namespace) -> None:
+    """Print how well a donor's tokens can be given rows in a base model, and which would break it; save the rows."""
+    from ..comparison.transplants import transplant
+    from ..files import check_new
+    from ..tables.saved.writing import WRITERS, check_ending, write_table
+
+    if given.save is not None:
+        check_ending(given.save, tuple(WRITERS))
+        check_new(given.save, force=given.force)
+    base, donor = (extract(one, allow_full_download=given.allow_full_download) for one in (given.base, given.donor))
+    found = transplant(base, donor, given.method, k=given.k, tokens=given.tokens, progress=given.told)
+    saved = None if given.save is None else str(given.save)
+    if given.save is not None:
+        write_table(found.table, given.save)
+    said = f"{found}\nwrote {saved}: {len(found.rows):,} rows" if saved else found
+    print_result(said, {**found.to_dict(), "saved": saved}, given)
 
 
 def run_head(given: argparse.Namespace) -> None:

@@ -43,6 +43,7 @@ from .inspecting import (
     run_project,
     run_rope,
     run_similarity,
+    run_transplant,
     run_verify,
     run_vocab,
 )
@@ -77,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
         _export_command,
         _check_commands,
         _finding_commands,
-        _kinship_command,
+        _pair_commands,
         _cache_command,
         _skill_command,
     ):
@@ -453,8 +454,8 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
 
 
-def _kinship_command(commands: Commands) -> None:
-    """Add the command that tells whether models were made from one another."""
+def _pair_commands(commands: Commands) -> None:
+    """Add the commands of two models: whether one was made from the other, and rows for tokens of the other."""
     command = add_command(
         commands, "kinship", run_kinship, "tell from a few token rows whether models were made from one another"
     )
@@ -463,6 +464,28 @@ def _kinship_command(commands: Commands) -> None:
     command.add_argument(
         "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
     )
+    command.add_argument("--schema", action=Schema, const="kinship", help="print the JSON Schema of --json and exit")
+    add_access(command)
+
+    command = add_command(
+        commands, "transplant", run_transplant, "make rows for the tokens that only another model has, and scan them"
+    )
+    command.add_argument("base", metavar="BASE", help=f"the model that the rows are for: {SOURCES}")
+    command.add_argument("donor", metavar="DONOR", help="the model that has the tokens")
+    command.add_argument(
+        "--method",
+        choices=("mean", "subword", "omp"),
+        default="omp",
+        help="the mean row, the mean row of the token's pieces, or a sparse sum of shared rows (default: omp)",
+    )
+    command.add_argument("-k", type=whole_count, default=64, metavar="N", help="rows in a sparse sum (default: 64)")
+    command.add_argument(
+        "--tokens", type=whole_count, metavar="N", help="make rows for so many tokens at random (default: all)"
+    )
+    command.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the rows: .safetensors, .npz, .parquet, .npy or .csv"
+    )
+    command.add_argument("--force", action="store_true", help="replace FILE if it exists")
     add_access(command)
 
 

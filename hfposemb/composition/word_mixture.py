@@ -1,8 +1,7 @@
 """A word as a mixture of other words: its row as a weighted sum of a few directions, before and after a position.
 
-Orthogonal matching pursuit (Pati, Rezaiifar & Krishnaprasad 1993): the word whose direction is closest to what is left
-over joins the mixture, all weights are fitted anew, and so on. Rows are taken from the mean word, as they share a
-direction that is no word's own. Only positive closeness counts: a mixture is of words that it resembles.
+The words are found by orthogonal matching pursuit. Rows are taken from the mean word, as they share a direction that is
+no word's own. Only positive closeness counts: a mixture is of words that it resembles.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed
 from ..errors import InputError
@@ -252,13 +252,10 @@ class _Words:
 
     def join(self, target: Floats, k: int, barred: Rows) -> tuple[Rows, Floats]:
         """Return the rows that join the mixture of a target [k], and the share that the first 1 … k explain [k]."""
-        rows, shares, left = np.empty(0, np.int64), np.empty(k), target
-        for step in range(k):
-            rows = np.append(rows, self.closeness(left[None], np.append(barred, rows))[0].argmax())
-            basis = self.directions(rows)
-            weights, share = _fit(basis, target[None])
-            shares[step], left = share[0], target - weights[0] @ basis
-        return rows, shares
+        found = matching_pursuit(
+            target[None], k, lambda left: self.closeness(left, barred), self.directions, signed=True
+        )
+        return found.rows[0], found.explained[0]
 
     def chance(self, k: int, draws: int, seed: int) -> Floats:
         """Return the share that ``k`` words explain of random vectors with the words' covariance [draws].
@@ -291,15 +288,10 @@ def _is_word(text: str) -> bool:
 
 def _explained(directions: Floats, target: Floats, k: int) -> float:
     """Return the share of the squared length of a target [d] that a mixture of ``k`` directions [m, d] explains."""
-    chosen: list[int] = []
-    left, share = target, np.zeros(1)
-    for _ in range(k):
-        near = directions @ left
-        near[chosen] = -np.inf
-        chosen.append(int(near.argmax()))
-        weights, share = _fit(directions[chosen], target[None])
-        left = target - weights[0] @ directions[chosen]
-    return float(share[0])
+    found = matching_pursuit(
+        target[None], k, lambda left: left @ directions.T, lambda rows: directions[rows], signed=True
+    )
+    return float(found.explained[0, -1])
 
 
 def _fit(basis: Floats, targets: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""JSON output of ``hfposemb compare --json``: a versioned document, and its JSON Schema (draft 2020-12).
+"""JSON output of ``hfposemb compare --json``, a versioned document, and JSON Schemas (draft 2020-12) of two commands.
 
 ``VERSION`` is incremented when a field is removed or changes its meaning; new fields may be added without it, so
 readers should ignore unknown ones.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..comparison.row_kinship import Verdict
 from ..tables.null_comparison import Side
 
 if TYPE_CHECKING:
@@ -172,3 +173,34 @@ COMPARISON: dict[str, Any] = {
     },
 }
 """JSON Schema of ``document``."""
+
+KINSHIP: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "hfposemb kinship",
+    **_object(
+        "Pairs of models, and whether one was made from the other.",
+        pairs=_list(
+            _object(
+                "Rows of two models compared.",
+                a=_TEXT,
+                b=_TEXT,
+                verdict={"enum": list(get_args(Verdict))},
+                score={**_SHARE, "description": "the strongest evidence, 1 for a copy"},
+                p={**_or_null(_SHARE), "description": "of so large a cosine for independent trainings"},
+                reason=_TEXT,
+                evidence=_list(
+                    _object(
+                        "A figure beside its null; it decides from its limit on.",
+                        name=_TEXT,
+                        value=_NUMBER,
+                        null=_or_null(_NUMBER),
+                        limit=_NUMBER,
+                    )
+                ),
+                shared={**_COUNT, "description": "number of rows compared"},
+                notes=_list(_TEXT),
+            )
+        ),
+        unread={**_list(_TEXT), "description": "files that are no fingerprints, with the reason"},
+    ),
+}

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
+from ..comparison.row_fingerprints import named
+from ..comparison.row_kinship import kinship
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
 from ..figures import style
@@ -25,6 +28,7 @@ from ..progress import Report, shown
 from ..text import one_line
 from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
+from .kinship_card import kinship_card
 from .report_page import Page, names_of
 from .report_sections import add_maps, add_moved_words, add_positions, add_words, pair_measures, provenance
 from .vocabulary_card import vocabulary_card
@@ -36,6 +40,7 @@ QUANTISATION = (
     "Relative error of a token: distance of its quantised vector from the original one, divided by the original's norm."
 )
 
+ORIGINS = "At most 256 token rows of each model tell whether one was made from the other, each figure beside its null."
 VOCABULARIES = "Tokens are compared by the text that each id stands for. What decides an answer stands beside it."
 
 
@@ -91,6 +96,7 @@ def report(
         told(0.93, "comparing the vocabularies")
         cards = vocabulary_pairs(sources) if vocabularies is None else vocabularies
         page.add("Vocabularies", VOCABULARIES if cards else "", "".join(map(_vocabulary, cards)))
+        _add_origins(page)
         _add_numbers(page, told)
     return page.html(title or f"{style.listed(names_of(sources))} compared", written)
 
@@ -145,6 +151,18 @@ def _add_numbers(page: Page, told: Report) -> None:
 def _vocabulary(found: VocabularyDifference) -> str:
     said = found.to_dict()
     return f"<h3>{html.escape(one_line(said['headline']))}</h3>{vocabulary_card(said, (found.a.name, found.b.name))}"
+
+
+def _add_origins(page: Page) -> None:
+    """Tell of every two models with tokens whether one was made from the other."""
+    having = [place for place, one in enumerate(page.sources) if "token" in one.tables and named(one.token)]
+    cards = []
+    for a, b in combinations(having, 2):
+        found = kinship(page.sources[a], page.sources[b]).to_dict()
+        names = (page.names[a], page.names[b])
+        said = html.escape(one_line(f"{names[0]} and {names[1]}: {found['verdict']}"))
+        cards.append(f"<h3>{said}</h3>{kinship_card(found, names)}")
+    page.add("Origins", ORIGINS if cards else "", "".join(cards))
 
 
 def _metrics(page: Page) -> str:

@@ -259,6 +259,7 @@ def test_interface_handlers_are_private() -> None:
         "compare",
         "check",
         "vocabulary",
+        "kinship",
     }
 
 

@@ -106,6 +106,7 @@ def app_rows(folder: Path, *, rounds: int, points: int = 50_000) -> Iterator[Row
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS), timeout=TIMEOUT)
         yield _row("from the process to the first panel", start_times(browser, rounds=rounds), 4_000)
+        yield from slow_rows(browser, rounds=rounds)
         yield from server_rows(rounds=rounds)
         yield from link_rows(browser, rounds=rounds)
         yield map_row(browser, folder, rounds=rounds, points=points)
@@ -125,6 +126,26 @@ def start_times(browser: Browser, *, rounds: int) -> list[float]:
             page.wait_for_function(FIRST_PANEL)
             found.append(1e3 * (time.perf_counter() - began))
     return found[1:]
+
+
+def slow_rows(browser: Browser, *, rounds: int) -> Iterator[Row]:
+    """Yield what a page takes on a processor four times slower: until it shows a panel, and a tab shown again."""
+    first, again = [], []
+    with serving() as (url, _):
+        for _ in range(rounds + 1):
+            with _page(browser, "about:blank") as page:
+                page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+                began = time.perf_counter()
+                page.goto(url)
+                page.wait_for_function(FIRST_PANEL)
+                first.append(1e3 * (time.perf_counter() - began))
+                for tab in ("Positions", "Start"):
+                    open_tab(page, tab)
+                began = time.perf_counter()
+                open_tab(page, "Positions")
+                again.append(1e3 * (time.perf_counter() - began))
+    yield _row("from the address to the first panel, processor 4 x slower", first[1:], 5_000)
+    yield _row("Positions shown again, processor 4 x slower", again[1:], 1_000)
 
 
 @contextmanager

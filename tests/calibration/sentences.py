@@ -25,6 +25,7 @@ class Rule(NamedTuple):
 
 
 ON_PAIRS = "tests/calibration/test_rates.py::test_independent_tables_are_rarely_called_alike"
+ON_KIN = "tests/kinship/test_kinship.py::test_independent_models_of_one_tokenizer_are_not_kin"
 ON_TITLES = "tests/calibration/test_sentences.py::test_titles_say_little_of_noise"
 SURE = "tests/checks/test_sound.py::test_models_of_transformers_have_nothing_wrong"
 
@@ -32,6 +33,9 @@ RULES: dict[str, dict[str, Rule]] = {
     "app/findings/compare/comparison.py": {
         "pair_title": Rule("CKA of the chosen pair, and whether above chance", "the pair's null, by Holm", ON_PAIRS),
         "moved_title": Rule("distance of a word after alignment, neighbours kept", "list of all words"),
+    },
+    "app/findings/compare/pair_questions.py": {
+        "answer": Rule("verdict on two vocabularies, or on rows of both", "the null of independent axes", ON_KIN),
     },
     "app/findings/compare/quantisation.py": {
         "quantisation_panels": Rule("relative errors of all tokens", "the original"),

@@ -47,6 +47,7 @@ COMMANDS = (
     "odd",
     "changes",
     "kinship",
+    "transplant",
     "head",
     "cache",
     "skill",

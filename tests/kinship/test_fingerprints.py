@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -201,7 +202,13 @@ def test_a_name_in_a_file_cannot_move_the_cursor(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "kept"
     assert main(["kinship", "sample:gpt2", "sample:bert", "sample:gpt2", "--save", str(kept), "--json"]) == 0
-    pairs = json.loads(capsys.readouterr().out)["pairs"]
+    said = json.loads(capsys.readouterr().out)
+    with pytest.raises(SystemExit):
+        main(["kinship", "--schema"])
+    jsonschema.validate(said, schema := json.loads(capsys.readouterr().out))
+    with pytest.raises(jsonschema.ValidationError, match="'twins' is not one of"):
+        jsonschema.validate({"pairs": [said["pairs"][0] | {"verdict": "twins"}], "unread": []}, schema)
+    pairs = said["pairs"]
     assert [one["verdict"] for one in pairs][1] == "same"
     assert not {one["verdict"] for one in pairs[::2]} & {"same", "derived"}
     assert {path.name for path in kept.iterdir()} == {
@@ -212,3 +219,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.startswith("sample:gpt2 and sample:gpt2: same\n")
     assert main(["kinship", "sample:gpt2"]) == 1
     assert "--against FOLDER" in capsys.readouterr().err
+    for name in ("a+b", "a-b"):
+        hpe.write_table(table(1).token, tmp_path / f"{name}.npz")
+    alike = [str(tmp_path / f"{name}.npz") for name in ("a+b", "a-b")]
+    assert main(["kinship", *alike, "--save", str(tmp_path / "new")]) == 1
+    assert f"is of {alike[0]}; keep {alike[1]} in another folder" in capsys.readouterr().err
+    assert not list((tmp_path / "new").iterdir())
+    assert main(["kinship", alike[0], "--save", str(tmp_path / "new")]) == 0
+    assert main(["kinship", alike[1], "--save", str(tmp_path / "new")]) == 1
+    assert main(["kinship", alike[0], "--save", str(tmp_path / "new")]) == 0

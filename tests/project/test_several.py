@@ -103,6 +103,10 @@ CASES: dict[str, tuple[list[Any], Callable[[Any], Any]]] = {
     "survey.sources": ([GPT2], lambda sources: _survey(sources, "token anisotropy")),
     "survey.metrics": (["token anisotropy"], lambda metrics: _survey(GPT2, metrics)),
     "trajectory.sources": ([f"{GPT2}@step-0", GPT2], lambda sources: _course(sources, None)),
+    "transplant.tokens": (
+        ["ghost", "kir"],
+        lambda tokens: hpe.transplant(GPT2, "sample:bert", k=4, tokens=tokens).vectors,
+    ),
     "trajectory.metrics": (["mean norm"], lambda names: _course([f"{GPT2}@step-0", GPT2], names)),
     "word_plane.words": (
         ["king", "queen", "lord", "duke"],

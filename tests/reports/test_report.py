@@ -26,6 +26,7 @@ from hfposemb.reports.json_schema import COMPARISON, document
 from hfposemb.reports.report import report, write_report
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.null_comparison import Null
+from hfposemb.text import one_line
 
 EVIL = '<script>alert("x")</script>'
 NAMES = (f"one {EVIL}", "two & <b>more</b>", "sinusoidal:24x8")
@@ -123,6 +124,16 @@ def test_the_page_says_where_every_number_comes_from(page: str, compared: tuple[
         value = source.metrics["mean norm"].value
         assert value is not None
         assert f"{value:.3f}" in words or f"{value:.3f}".lstrip("0") in words
+
+
+def test_the_page_tells_the_origin_of_every_two_models(
+    page: str, compared: tuple[list[Embeddings], Comparison]
+) -> None:
+    origins = page.partition("<h2>Origins</h2>")[2].partition("</section></section>")[0]
+    expected = hpe.kinship(*compared[0][:2])
+    assert origins.count("<h3>") == 1, "a sinusoid has no tokens"
+    assert f": {expected.verdict}</h3>" in origins
+    assert html.escape(one_line(expected.reason)) in origins
 
 
 def test_every_plot_has_its_numbers_in_the_file(page: str) -> None:

@@ -31,7 +31,18 @@ from tests.support.app.serving import call_tools as call
 from tests.support.snippets import run_snippets
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
 
-TOOLS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check", "vocabulary")
+TOOLS = (
+    "info",
+    "search",
+    "tokenise",
+    "neighbours",
+    "similarity",
+    "project",
+    "compare",
+    "check",
+    "vocabulary",
+    "kinship",
+)
 SHORT = "sinusoidal:64x16"
 
 

@@ -25,7 +25,18 @@ from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.models.summary import describe
 
-ENDPOINTS = ("info", "search", "tokenise", "neighbours", "similarity", "project", "compare", "check", "vocabulary")
+ENDPOINTS = (
+    "info",
+    "search",
+    "tokenise",
+    "neighbours",
+    "similarity",
+    "project",
+    "compare",
+    "check",
+    "vocabulary",
+    "kinship",
+)
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +202,12 @@ def test_check(client: Client) -> None:
             "can be opened only if the app runs on your own machine",
         ),
         ("vocabulary", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "is a formula without a vocabulary"),
+        (
+            "kinship",
+            {"source": "sample:bert", "other": "/etc"},
+            "can be opened only if the app runs on your own machine",
+        ),
+        ("kinship", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
         ("compare", {"sources": []}, "sources must be a list of 1 to 8 strings"),
         ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 strings"),
     ],
@@ -214,6 +231,7 @@ REQUIRED: dict[str, list[Any]] = {
     "compare": [["sinusoidal:16x8"]],
     "check": ["sample:bert"],
     "vocabulary": ["sample:bert", "sample:gpt2"],
+    "kinship": ["sample:bert", "sample:gpt2"],
 }
 
 

@@ -351,6 +351,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "compare": {},
     "check": {},
     "vocabulary": {"other": "sample:bert"},
+    "kinship": {"other": "sample:bert"},
 }
 """The endpoints, which are the tools too, with what each is given beside the source."""
 

@@ -27,7 +27,7 @@ def _tab(page: Page) -> str:
 
 
 def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]) -> None:
-    url = site("random:40x16", "random:41x16")
+    url = site(*SMALLEST)
     page.goto(f"{url}?utm=kept")
     drawn(page)
     open_tab(page, "Positions")
@@ -127,6 +127,7 @@ LINKS = {
 
 SOURCES = ("sample:bert", "random:300x64?seed=8")
 SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
+SMALLEST = ("random:42x16", "sinusoidal:42x16")
 """Where all that a link opens is measured, small tables are enough."""
 
 
@@ -150,14 +151,14 @@ def test_a_link_opened_elsewhere_shows_the_same(
 
 def test_a_link_copied_at_once_says_what_was_just_chosen(page: Page, site: Callable[..., str]) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
+    page.goto(f"{site(*SMALLEST)}?tab=positions")
     drawn(page)
-    page.get_by_label("number input for Marked position").fill("100")
-    assert _copied(page)["position"] == ["100"]
+    page.get_by_label("number input for Marked position").fill("30")
+    assert _copied(page)["position"] == ["30"]
     page.locator(".fold-shifts > button").click()
     assert _copied(page)["shifts"] == ["unfolded"]
     page.locator(".sources:visible").get_by_role("button", name="Remove Sinusoid", exact=True).click()
-    assert _copied(page)["models"] == [SMALL["positions"][1]]
+    assert _copied(page)["models"] == [SMALLEST[0]]
     page.get_by_role("tab", name="Words + positions").click()
     assert _copied(page)["tab"] == ["words"]
 

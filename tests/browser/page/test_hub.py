@@ -38,9 +38,9 @@ def repo(hub: FakeHub) -> str:
 
 
 @pytest.fixture
-def opened(page: Page, own_site: Callable[..., str]) -> Page:
+def opened(page: Page, site: Callable[..., str]) -> Page:
     """The app on one small built-in."""
-    page.goto(own_site("sinusoidal:64x16"))
+    page.goto(site("sinusoidal:64x16"))
     drawn(page)
     return page
 

@@ -43,7 +43,7 @@ def received(page: Page) -> Iterator[dict[str, dict[str, Any]]]:
     network.detach()
 
 
-def test_first_and_next_visit(address: str, page: Page, received: dict[str, dict[str, Any]]) -> None:
+def test_visits_and_a_tab(address: str, page: Page, received: dict[str, dict[str, Any]]) -> None:
     """Nothing is loaded twice; a browser keeps the modules and scripts, and asks for the page and its numbers alone."""
     page.goto(address)
     drawn(page)
@@ -63,10 +63,6 @@ def test_first_and_next_visit(address: str, page: Page, received: dict[str, dict
     assert len(again) <= 16, [one["url"] for one in again]
     assert sum(one["bytes"] for one in again) <= 150_000
 
-
-def test_a_tab_loads_no_script_again(address: str, page: Page, received: dict[str, dict[str, Any]]) -> None:
-    page.goto(address)
-    drawn(page)
     received.clear()
     open_tab(page, "Positions")
     kinds = {one["url"].partition("?")[0].rpartition(".")[2] for one in received.values()}

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
 
 import hfposemb as hpe
 from tests.browser.waiting import accessible_everywhere, drawn, open_tab, panel, point, until
 from tests.support.app.models import MANY, checkpoint
+from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -21,25 +23,26 @@ DRAWS = 20
 HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&gt;", "</script><script>alert(2)//")
 
 
-@pytest.fixture
-def three(tmp_path: Path) -> tuple[str, str, str]:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
     """A BERT and a GPT-2 that share 60 words, some of them hostile, and a sinusoid without words."""
     random = np.random.default_rng(5)
     words = (*HOSTILE, *MANY[:56])
     vectors = random.normal(size=(len(words), 16)).astype(np.float32)
     spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
     noisy = (vectors + random.normal(size=vectors.shape)).astype(np.float32)
-    first = checkpoint(tmp_path / "bert", words, vectors)
-    return first, checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True), "sinusoidal:40x16"
+    folder = tmp_path_factory.mktemp("three")
+    first = checkpoint(folder / "bert", words, vectors)
+    return first, checkpoint(folder / "gpt", spaced, noisy, spaced=True), "sinusoidal:40x16"
 
 
 @pytest.fixture
-def compare(page: Page, own_site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+def compare(page: Page, site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
     """Open the Compare tab on some sources, with few draws of chance, and wait until it is drawn."""
     monkeypatch.setattr("app.limits.COMPARISON_DRAWS", DRAWS)
 
     def start(*sources: str) -> Page:
-        page.goto(own_site(*sources))
+        page.goto(site(*sources))
         open_tab(page, "Compare")
         return page
 
@@ -72,6 +75,7 @@ def test_chance_comes_by_itself_and_a_moved_word_leads_to_tokens(
     assert shown[0] == f"{null.observed:.3f}".lstrip("0")
     assert f"p {null.p:.3f}".replace("0.", ".") in page.locator(".pair").first.inner_text()
     assert page.locator(".pair:visible").count() == 2, "the other pairs are folded"
+    assert not page.locator(".fold-quantisation:visible").count()
     # A pair without words says so, in the place where they would be.
     page.locator(".fold-moves > button").click()
     choose_pair(page, "bert – Sinusoid")
@@ -126,16 +130,34 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     assert said == []
     assert report.evaluate("document.documentElement.scrollWidth <= innerWidth")
     report.close()
+    measured(page)
+    accessible_everywhere(page)
+
+
+def test_one_origin_is_answered_once_it_is_asked(compare: Callable[..., Page], tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(len(MANY), 16)).astype(np.float32)
+    tuned = rows + random.normal(0, 0.1, rows.shape).astype(np.float32)
+    page = compare(checkpoint(tmp_path / "plain", MANY, rows), checkpoint(tmp_path / "tuned", MANY, tuned))
+    fold = page.locator(".fold-kinship")
+    fold.get_by_text("One origin?").wait_for()
+    assert not fold.locator("section").count(), "nothing is computed before the fold is opened"
+    fold.locator("> button").click()
+    fold.get_by_text("One origin? Derived").wait_for()
+    fold.get_by_text("Evidence", exact=True).click()
+    fold.get_by_role("cell", name="cosine in the same axes").wait_for()
 
 
 def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
-    compare: Callable[..., Page], three: tuple[str, str, str], tmp_path: Path
+    compare: Callable[..., Page], tmp_path: Path
 ) -> None:
-    stored = hpe.extract("sample:minilm").token
-    steps = np.abs(stored.vectors).max(axis=1, keepdims=True) / 127
-    full = stored.vectors + steps * (np.random.default_rng(0).random(stored.shape) - 0.5)
-    original = checkpoint(tmp_path / "original", stored.labels.texts, full.astype(np.float32))
-    page = compare(original, "sample:minilm")
+    full = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    parts = {f"model.embed_tokens.{name}": part for name, part in affine(full).items()}
+    original = saved(tmp_path / "original", {TOKENS: torch.from_numpy(full)})
+    coded = saved(tmp_path / "coded", parts, MLX)
+    for folder in (original, coded):
+        (folder / "vocab.txt").write_text("\n".join(MANY[:200]) + "\n")
+    page = compare(str(original), str(coded))
     fold = page.locator(".fold-quantisation")
     fold.get_by_text("what did it do to the tokens?").wait_for()
     assert not panel(page, "quantisation").count(), "nothing is computed before the fold is opened"
@@ -144,7 +166,7 @@ def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
     shown.get_by_role("heading", name="Quantisation changes a token by").wait_for()
     shown.locator(".plot").scroll_into_view_if_needed()
     drawn(page)
-    exact = hpe.compare_quantised(hpe.extract(original), hpe.extract("sample:minilm"), count=10, draws=19)
+    exact = hpe.compare_quantised(hpe.extract(original), hpe.extract(coded), count=10, draws=19)
     words = [move.label.strip() for move in exact.worst]
     assert shown.locator(".list").first.locator(".neighbour bdi").all_inner_texts() == words
     assert "quantisation=unfolded" in page.url
@@ -154,16 +176,3 @@ def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
     until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), expected=True)
     shown.locator(".list").first.locator(".neighbour").first.click()
     panel(page, "neighbours").wait_for()
-    page.goto(page.url.partition("?")[0])
-    # Other sources have no such fold.
-    other = compare(*three[:2])
-    measured(other)
-    assert not other.locator(".fold-quantisation:visible").count()
-
-
-def test_tab_is_accessible_in_both_modes_and_on_a_phone(
-    compare: Callable[..., Page], three: tuple[str, str, str]
-) -> None:
-    page = compare(*three)
-    measured(page)
-    accessible_everywhere(page)

@@ -288,8 +288,3 @@ def test_scalings_of_rotary_positions_are_drawn_by_a_link(own_site: Callable[...
     assert box["height"] < 320, "numbers and a line need no more"
     assert message["x"] + message["width"] <= box["x"] + box["width"]
     accessible_everywhere(page)
-
-
-def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page) -> None:
-    open_tab(page, site, *SMALL)
-    accessible_everywhere(page)

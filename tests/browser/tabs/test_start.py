@@ -25,14 +25,15 @@ def open_start(page: Page, site: Callable[..., str], *sources: str) -> None:
     drawn(page)
 
 
-@pytest.fixture
-def tiny(build: Callable[..., object], tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def tiny(build: Callable[..., object], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A BERT with 20 learned positions and a tokenizer of letters and a few words."""
-    build("bert").save_pretrained(tmp_path)  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("tiny")
+    build("bert").save_pretrained(folder)  # type: ignore[attr-defined]
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "king", "saw", "queen", "img", "src"]
     letters = list("<>=()\"'$\\abcdefghijklmnopqrstuvwxyz")
-    (tmp_path / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
-    return str(tmp_path)
+    (folder / "vocab.txt").write_text("\n".join((words + letters + [f"##{c}" for c in "abcdefghijklmnop"])[:61]))
+    return str(folder)
 
 
 def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
@@ -108,16 +109,15 @@ def test_a_model_is_added_above_the_tabs(site: Callable[..., str], page: Page, t
     field.fill("sinusoidal:40x8")
     field.press("Enter")
     until(page, lambda: page.locator(".sources .token").evaluate_all(colours), before)
-
-
-def test_accessible_in_both_themes_and_on_a_phone(site: Callable[..., str], page: Page, tiny: str) -> None:
-    open_start(page, site, tiny, "sinusoidal:64x16")
     accessible_everywhere(page)
 
 
-def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], page: Page, tmp_path: Path) -> None:
-    """The fold that the address opens shows each finding with its reason and its fix, in both themes and on a phone."""
-    folder = llama(tmp_path)
+def test_findings_and_cards_of_files_are_shown_by_a_link(
+    own_site: Callable[..., str], page: Page, tmp_path: Path
+) -> None:
+    """The fold that the address opens shows each finding with its reason and its fix, and cards to save."""
+    (tmp_path / "tiny-llama").mkdir()
+    folder = llama(tmp_path / "tiny-llama")
     set_rows(EMBED, 92, 0)(folder)
     page.goto(f"{own_site(str(folder), 'sinusoidal:64x16')}?check=unfolded")
     fold = page.locator(".fold-check")
@@ -135,13 +135,8 @@ def test_findings_of_files_are_shown_by_a_link(own_site: Callable[..., str], pag
         .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX !== 'auto')
         .map((one) => one.innerText)"""
     assert fold.evaluate(clipped) == []
-    accessible_everywhere(page)
 
-
-def test_a_card_is_saved_as_picture_and_copied_as_markdown(site: Callable[..., str], page: Page) -> None:
-    page.goto(f"{site('sample:gpt2', 'sinusoidal:64x16')}?check=unfolded")
-    fold = page.locator(".fold-check")
-    fold.get_by_text("Model card of Demo GPT-2").click()
+    fold.get_by_text(f"Model card of {folder.name}").click()
     pictures = fold.locator("details.card[open] figure")
     assert pictures.count() == 2
     for place, shade in enumerate(("light", "dark")):
@@ -149,11 +144,11 @@ def test_a_card_is_saved_as_picture_and_copied_as_markdown(site: Callable[..., s
         with page.expect_download() as saved:
             picture.get_by_role("button").click()
         png = saved.value.path().read_bytes()
-        assert saved.value.suggested_filename == f"demo-gpt-2-{shade}.png"
+        assert saved.value.suggested_filename == f"{folder.name}-{shade}.png"
         assert (int.from_bytes(png[16:20]), int.from_bytes(png[20:24])) == (1200, 630)
         with page.expect_download() as saved:
             picture.get_by_role("link").click()
-        card = hpe.model_card(hpe.extract("sample:gpt2"))
+        card = hpe.model_card(hpe.extract(folder))
         assert saved.value.path().read_text() == card.svg(dark=shade == "dark")
     assert fold.get_by_label("Markdown", exact=True).first.inner_text().strip() == card.markdown()
     accessible_everywhere(page)

@@ -142,9 +142,6 @@ def test_one_screen_answers_the_question_and_links_open_folds(opened: Page, site
     until(page, lambda: top.evaluate("(node) => Math.abs(node.getBoundingClientRect().top) < 60"), True)
     assert page.locator(".folds section.panel").count() == 3
 
-
-def test_accessible_in_both_themes_and_on_a_phone(opened: Page) -> None:
-    page = opened
     accessible_everywhere(page)
     sentence = page.get_by_label("Sentence", exact=True)
     assert not sentence.is_visible(), "data come first on a phone"

@@ -1,0 +1,163 @@
+"""The folds of two models: whether ids name the same texts, and whether one was made from the other."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import gradio as gr
+
+from hfposemb.reports.kinship_card import kinship_card
+from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.text import one_line
+
+from ...components.events import QUIET
+from ...components.recipe import COPY_JS, folded_code
+from ...jobs import measuring
+from ...recipes.comparison_snippets import origin, vocabularies
+from ...session.library import allowed, source_key
+from ..start.file_checks import has_files
+from .comparison import Compared
+
+if TYPE_CHECKING:
+    from ...components.recipe import Recipe
+    from ...jobs.children import Progress
+    from ...jobs.visitor import Visitor
+    from ...session.opened import Opened
+    from ...session.state import Session
+
+AGAIN = "Compare again"
+
+
+@dataclass(frozen=True)
+class PairQuestion:
+    """A question about two models that a child process answers with JSON.
+
+    Attributes:
+        name: Name of the fold and its answers.
+        asked: The question.
+        label: What the job is called.
+        reading: What is said meanwhile.
+        compute: Answers for two sources, in the child.
+        said: Name of the answer's line that is shown beside the question.
+        card: HTML of an answer, given the names of the sources.
+        recipe: The code of an answer.
+    """
+
+    name: str
+    asked: str
+    label: str
+    reading: str
+    compute: Callable[..., dict[str, Any]]
+    said: str
+    card: Callable[[Mapping[str, Any], Sequence[str]], str]
+    recipe: Callable[[Opened, Opened], Recipe]
+
+    def answer(self, found: Mapping[str, Any]) -> str:
+        """Return the line of an answer that is shown beside the question."""
+        line = one_line(found[self.said])
+        return line[:1].upper() + line[1:]
+
+
+VOCABULARY = PairQuestion(
+    name="vocabulary",
+    asked="One vocabulary?",
+    label="Vocabularies",
+    reading="Reading the tokenizers…",
+    compute=measuring.vocabulary,
+    said="headline",
+    card=vocabulary_card,
+    recipe=vocabularies,
+)
+ORIGIN = PairQuestion(
+    name="kinship",
+    asked="One origin?",
+    label="Kinship",
+    reading="Reading rows of both models…",
+    compute=measuring.kinship,
+    said="verdict",
+    card=kinship_card,
+    recipe=origin,
+)
+
+
+def pair_key(name: str, a: str, b: str, *, public: bool) -> Hashable:
+    """Return the key under which the library keeps an answer. Raises ``HfposembError`` as ``allowed``."""
+    return (name, *(source_key(allowed(text, public=public), public=public) for text in (a, b)))
+
+
+def sides_of(opened: Sequence[Opened], chosen: str | None, session: Session) -> tuple[Opened, Opened] | None:
+    """Return the sources of the chosen pair; ``None`` if one of them has no files, as a closed form."""
+    having = tuple(source for source in opened if source.embeddings is not None)
+    pair = Compared(having, None, done=False).pair(chosen)
+    if pair is None:
+        return None
+    first, second = (having[place] for place in pair)
+    return (first, second) if has_files(first, session) and has_files(second, session) else None
+
+
+def _known(session: Session, question: PairQuestion, sides: tuple[Opened, Opened]) -> Mapping[str, Any] | None:
+    key = pair_key(question.name, *(one.text for one in sides), public=session.public)
+    found: Mapping[str, Any] | None = session.library.results.get(key)
+    return found
+
+
+async def measure(
+    session: Session, question: PairQuestion, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
+) -> AsyncGenerator[Progress, None]:
+    """Answer for the sources ``[[a, b]]`` in a child process."""
+    a, b = wanted[0][:2]
+    key = pair_key(question.name, a, b, public=session.public)
+    async with aclosing(session.jobs.compute(visitor, part, key, list(wanted[0]), question.compute, a, b)) as steps:
+        async for progress in steps:
+            yield progress
+
+
+def pair_page(
+    question: PairQuestion, sides: tuple[Opened, Opened], found: Mapping[str, Any] | None, *, stopped: bool
+) -> str:
+    """Return the card of an answer, or what is going on, as HTML."""
+    if found is None:
+        said = "The comparison was stopped." if stopped else question.reading
+        return f"<p>{html.escape(said)}</p>"
+    names = [one.name for one in sides]
+    return question.card(found, names) + folded_code(question.recipe(*sides), question.answer(found))
+
+
+def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> None:
+    """Create and bind the fold of a question, which is answered for the chosen pair when it is opened."""
+    box, unfolded = session.fold(question.name, question.asked)
+    with box:
+        shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
+        with gr.Column(elem_classes="in-place"):
+            work = session.jobs.bind(partial(measure, session, question), name=question.name, label=question.label)
+            again = gr.Button(AGAIN, variant="secondary", size="lg", scale=0, min_width=160, visible=False)
+
+    def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
+        sides = sides_of(opened, chosen, session)
+        if sides is None:
+            return [gr.update(visible=False), gr.skip(), [], gr.skip()]
+        found = _known(session, question, sides)
+        answer = "" if found is None else question.answer(found)
+        label = gr.update(visible=True, label=f"{question.asked} {answer}".rstrip())
+        if not unfolded:
+            return [label, gr.skip(), [], gr.skip()]
+        wanted = [[one.text for one in sides]]
+        tried = [list(one[:2]) for one in done.get("wanted", [])]  # without the id of a comparison asked for again
+        stopped = found is None and not done.get("ok", True) and tried == wanted
+        page = pair_page(question, sides, found, stopped=stopped)
+        return [label, page, [] if stopped or found is not None else wanted, gr.update(visible=stopped)]
+
+    def retry(due: list[Any], chosen: str | None) -> list[list[str]]:
+        sides = sides_of(session.shown(due), chosen, session)
+        return [] if sides is None else [[*(one.text for one in sides), uuid4().hex]]
+
+    inputs = [unfolded, chosen, work.done]
+    events = [unfolded.change, chosen.change, work.done.change]
+    session.redraw(draw, [box, shown, work.wanted, again], inputs=inputs, on=events)
+    again.click(retry, [session.due, chosen], work.wanted, **QUIET)

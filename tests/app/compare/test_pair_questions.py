@@ -1,0 +1,51 @@
+"""The folds of two models without a browser: what they compute, and what they show."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hfposemb as hpe
+from app.findings.compare.pair_questions import ORIGIN, VOCABULARY, PairQuestion, measure, pair_key, pair_page, sides_of
+from app.jobs.visitor import Visitor
+from hfposemb.numbers import number
+from hfposemb.text import one_line
+from tests.support.app.models import MANY, checkpoint
+from tests.support.app.sessions import open_session, taken
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize("question", [VOCABULARY, ORIGIN], ids=lambda one: one.name)
+def test_a_fold_shows_what_the_function_returns(
+    question: PairQuestion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+    rows = np.random.default_rng(0).normal(size=(len(MANY), 16)).astype(np.float32)
+    noise = np.random.default_rng(1).normal(0, 0.1, rows.shape).astype(np.float32)
+    texts = [checkpoint(tmp_path / EVIL, MANY, rows), checkpoint(tmp_path / "tuned", MANY, rows + noise)]
+    session = open_session(*texts)
+    sides = sides_of(session.open(session.first), None, session)
+    assert sides is not None
+    assert question.reading in pair_page(question, sides, None, stopped=False)
+    assert "stopped" in pair_page(question, sides, None, stopped=True)
+    asyncio.run(taken(measure(session, question, Visitor("one"), "part", [texts])))
+    found = session.library.results.get(pair_key(question.name, *texts, public=False))
+    page = pair_page(question, sides, found, stopped=False)
+    assert EVIL not in page
+    if question is ORIGIN:
+        expected = hpe.kinship(*texts)
+        assert (question.answer(found), expected.verdict) == ("Derived", "derived")
+        assert html.escape(one_line(expected.reason)) in page
+        assert f"<td>{number(expected.evidence[1].value)}</td>" in page
+    else:
+        assert question.answer(found) == hpe.vocabulary_difference(*texts).to_dict()["headline"]
+
+
+def test_a_fold_is_for_two_models_with_files() -> None:
+    session = open_session("sample:bert", "sinusoidal:16x128")
+    assert sides_of(session.open(session.first), None, session) is None
