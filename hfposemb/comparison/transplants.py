@@ -264,7 +264,7 @@ def token_keys(table: EmbeddingTable) -> dict[str, int]:
 
 def _cut(base: Embeddings | EmbeddingTable) -> Callable[[str], Sequence[int]] | None:
     """Return what cuts a text into ids of the base, without those that its tokenizer adds around a text."""
-    cut = None if isinstance(base, EmbeddingTable) or base.tokenize is None else base.tokenize()
+    cut = None if isinstance(base, EmbeddingTable) else base.cut
     if cut is None:
         return None
     around = set(cut("").ids)

@@ -502,7 +502,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         ties=heads.ties,
         marks=partial(_marks, opened, tables) if "token" in makers else None,
         lookups=lookups,
-        tokenize=partial(tokenizer, opened),
+        cutter=partial(tokenizer, opened),
     )
 
 

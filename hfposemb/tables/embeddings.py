@@ -119,7 +119,7 @@ class Embeddings(Answering):
         marks: Reads which tokens are reserved, added or used by the chat template; ``None`` without a tokenizer.
         lookups: Tables that a model looks up beside its word table: ``ngram`` by n-grams of tokens, ``per_layer`` by
             tokens for every layer; further ones of other layers as ``layer5.ngram``.
-        tokenize: Makes what cuts a text into tokens; ``None`` if there is no tokenizer.
+        cutter: Makes what cuts a text into tokens; ``None`` if there is no tokenizer.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -141,7 +141,7 @@ class Embeddings(Answering):
     ties: Mapping[str, Tying] = field(default_factory=dict, repr=False)
     marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
     lookups: Mapping[str, LookupTable] = field(default_factory=dict, repr=False)
-    tokenize: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
+    cutter: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
 
     _is_one: ClassVar[bool] = True  # for ``several``
     _made: ClassVar[str] = "hpe.extract('owner/name') or hpe.from_arrays(token=vectors)"
@@ -340,8 +340,24 @@ class Embeddings(Answering):
         raise MissingTableError(f"{self.name} has no table {key!r:.40}: {known}", reason=known)
 
     @lazy_attribute
-    def _cut(self) -> Callable[[str], Pieces] | None:
-        return None if self.tokenize is None else self.tokenize()
+    def cut(self) -> Callable[[str], Pieces] | None:
+        """What cuts a text into tokens; ``None`` without a tokenizer."""
+        return None if self.cutter is None else self.cutter()
+
+    def tokenize(self, text: str) -> Pieces:
+        """Return the pieces of a text and their ids, special tokens included.
+
+        Raises:
+            InputError: If the source has no tokenizer.
+
+        Examples:
+            >>> import hfposemb as hpe
+            >>> hpe.extract("sample:minilm").tokenize("NLP").texts
+            ('[CLS]', 'nl', '##p', '[SEP]')
+        """
+        if self.cut is None:
+            raise InputError(f"{self.name} has no tokenizer that can be used here")
+        return self.cut(text)
 
     def looked_up(self, text_or_ids: str | Sequence[int], table: str = "ngram") -> LookedUp:
         """Return which rows of a table beside the word table a text looks up; none of them is read.
@@ -361,7 +377,7 @@ class Embeddings(Answering):
         """
         from .lookups.lookup_table import read_rows
 
-        return read_rows(self.lookup(table), text_or_ids, self._cut if isinstance(text_or_ids, str) else None)
+        return read_rows(self.lookup(table), text_or_ids, self.cut if isinstance(text_or_ids, str) else None)
 
     @lazy_attribute
     def _attention(self) -> Attention:

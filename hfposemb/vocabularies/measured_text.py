@@ -151,7 +151,7 @@ def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCo
     model = source if isinstance(source, Embeddings) else extract(source)
     if "token" not in model.tables:
         raise MissingTableError(f"{model.name} has no token table: {model.absent.get('token', 'it was not found')}")
-    cut = None if model.tokenize is None else model.tokenize()
+    cut = model.cut
     if cut is None:
         raise InputError(f"{model.name} has no tokenizer that can cut a text; give a model with a tokenizer.json")
 

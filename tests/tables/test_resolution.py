@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -33,6 +33,7 @@ def test_slow_waves_say_roughly_where_and_fast_ones_exactly() -> None:
     assert found.slow_next[-1] == found.fast_next[-1]
 
 
+@settings(deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(3, 24), st.integers(0, 5))
 def test_waves_are_found_in_every_layout(layout: str, width: int, offset: int) -> None:
     table = hpe.sinusoidal(64, width, layout=layout, offset=offset, base=100.0).position  # type: ignore[arg-type]

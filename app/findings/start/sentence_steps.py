@@ -167,7 +167,7 @@ def _steps(followed: Followed, text: str, code: str) -> str:
 def _cut_by(followed: Followed) -> str:
     """Name the kind of tokenizer by the marks of its pieces."""
     pieces = followed.embeddings.token.labels.pieces
-    if pieces and followed.embeddings.tokenize is not None:
+    if pieces and followed.embeddings.cutter is not None:
         some = pieces[:: max(1, len(pieces) // 2000)]
         marked = max(MARKS, key=lambda mark: sum(piece.startswith(mark) for piece in some))
         if any(piece.startswith(marked) for piece in some):

@@ -94,10 +94,10 @@ def find_word(session: Session, source: Opened, word: Word, *, centred: bool = F
 def _pieces(source: Opened, text: str) -> list[str]:
     """Return the tokens that a source cuts a word into; none if it has no tokenizer at hand."""
     found, special = source.embeddings, TOKEN_CLASSES.index("special")
-    if found is None or found.tokenize is None or found.traffic is not None:  # nothing is read from the Hub here
+    if found is None or found.cutter is None or found.traffic is not None:  # nothing is read from the Hub here
         return []
     try:
-        cut = found.tokenize()
+        cut = found.cut
         pieces = None if cut is None else cut(f" {text}")
     except HfposembError:
         return []
