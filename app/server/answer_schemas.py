@@ -173,12 +173,11 @@ class Kinship(_Answer):
     a: str
     b: str
     verdict: str
-    score: float
-    p: float | None
-    reason: str
-    evidence: list[Any]
-    shared: int
-    notes: list[str] = []
+    score: float | None = None
+    p: float | None = None
+    reason: str = ""
+    evidence: list[Any] = []
+    shared: int | None = None
 
 
 class StoredAs(BaseModel):

@@ -345,9 +345,9 @@ NAMED: dict[str, dict[str, Any]] = {
     "info": {},
     "search": {"query": "king", "regex": False, "table": "", "limit": 5, "offset": 0},
     "tokenise": {"text": "king", "neighbours": False},
-    "neighbours": {"query": "king", "k": 3, "metric": "cosine", "table": "", "centred": False},
+    "neighbours": {"query": "king", "limit": 3, "metric": "cosine", "table": "", "centred": False},
     "similarity": {"rows": ["king", "queen"], "metric": "cosine", "table": "", "centred": False},
-    "project": {"method": "pca", "dims": 2, "table": "position", "points": 5},
+    "project": {"method": "pca", "dims": 2, "table": "position", "limit": 5},
     "compare": {},
     "check": {},
     "vocabulary": {"other": "sample:bert"},
@@ -367,7 +367,7 @@ def test_names_of_files_reach_nothing_through_endpoints_and_tools(page: Visitor,
         answer = page.client.get(f"/gradio_api/call/{endpoint}/{called.json()['event_id']}").text
         page.heard.append(answer)
         assert answer.startswith("event: error") or name.startswith("owner/"), (endpoint, name, answer)
-        settings = {key: value for key, value in given.items() if key not in ("limit", "points", "k")}
+        settings = {key: value for key, value in given.items() if key != "limit"}
         tools.append((endpoint, {**source, **settings}))
     for result, (endpoint, given) in zip(call_tools(served.url, *tools), tools, strict=True):
         page.heard += [content.text for content in result.content]
