@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Contexts } from "../../hfposemb/figures/static/pages/contexts.js";
 import { PaintQueue } from "../../hfposemb/figures/static/pages/queue.js";
 
 /** Return a queue whose plots are at given distances in a window of 1000 pixels, and what it has painted. */
@@ -88,4 +89,24 @@ test("nothing is painted while the queue is held, but for print", async () => {
   void found.add(plot("b", 0));
   found.flush();
   assert.deepEqual(painted, ["a", "b"]);
+});
+
+test("hidden plots keep their WebGL contexts until others need them, and the longest hidden goes first", () => {
+  const contexts = new Contexts(), freed = [];
+  const plot = (name) => {
+    const one = { free: () => (freed.push(name), contexts.hold(one, 0)) };
+    return one;
+  };
+  const [start, positions, tokens] = ["start", "positions", "tokens"].map(plot);
+  contexts.hold(start, 3);
+  contexts.hide(start);
+  contexts.hold(positions, 3);
+  contexts.hide(positions);
+  contexts.hold(start, 3); // shown again
+  contexts.hide(start);
+  assert.deepEqual(freed, []);
+  contexts.hold(tokens, 4);
+  assert.deepEqual(freed, ["positions"]);
+  contexts.hold(tokens, 9);
+  assert.deepEqual(freed, ["positions", "start"]);
 });

@@ -213,6 +213,11 @@ interface Presentable {
   focus: () => void;
 }
 
+/** A plot that gives its WebGL contexts up when it is told so and is hidden. */
+interface ContextHolder {
+  free(): void;
+}
+
 /** What the order of painting needs of a plot. */
 interface Paintable {
   box: { getBoundingClientRect: () => DOMRect };

@@ -2,6 +2,7 @@
 
 import { clearByEscape } from "../rows/escape.js";
 import { followPrinting } from "../plots/print.js";
+import { Contexts } from "./contexts.js";
 import { PaintQueue } from "./queue.js";
 import { defineRow } from "../rows/row_element.js";
 import { isDarkPage, THEME_ATTRIBUTES } from "./theme.js";
@@ -12,6 +13,7 @@ const MOST_FILES = 48; // kept decoded
 class Page {
   #files = /** @type {Map<string, Promise<any>>} */ (new Map()); // url → decoded content, oldest first
   #styles = /** @type {Map<string, Promise<void>>} */ (new Map());
+  contexts = new Contexts();
   links = new EventTarget();
   selections = /** @type {Map<string, string>} */ (new Map());
   marks = /** @type {Map<string, Mark>} */ (new Map());

@@ -126,9 +126,13 @@ export class Plot {
     return { width, height: Math.max(height, 60) };
   }
 
-  /** Draw now, if the box is on the screen: a hidden tab has no size, and holds no WebGL context. */
+  /** Draw now, if the box is on the screen: a hidden tab has no size. */
   async paint() {
-    if (!this.#figure || !this.#plotly || !this.box.clientWidth) return;
+    if (!this.#figure || !this.#plotly) return;
+    if (!this.box.clientWidth) {
+      if (this.drawn) this.box.dataset.outdated = "";
+      return;
+    }
     const size = this.reserve(this.#figure.layout);
     const coloured = page.isDark() ? recoloured(this.#figure, this.#partner) : this.#figure;
     const { data, layout } = enlarged(coloured, growth(this.panel.presented()));
@@ -153,6 +157,7 @@ export class Plot {
     this.#kinds = kinds;
     this.drawn = size;
     delete this.box.dataset.outdated;
+    page.contexts.hold(this, this.stage.contexts);
     this.#place();
     this.panel.settle();
   }
@@ -248,6 +253,7 @@ export class Plot {
   #release() {
     this.#camera = this.stage.camera() ?? this.#camera;
     this.stage.purge();
+    page.contexts.hold(this, 0);
     this.overlay.replaceChildren();
     this.#kinds = "";
     this.drawn = null;
@@ -256,12 +262,14 @@ export class Plot {
   #fit() {
     if (!this.#figure) return;
     const width = this.box.clientWidth;
-    if (!width) {
-      if (/gl|3d/.test(this.#kinds)) page.later(() => this.#rest());
-    } else if (!this.drawn || Math.abs(width - this.drawn.width) > 1) this.redraw();
+    if (!width) return page.contexts.hide(this);
+    if (this.drawn) page.contexts.hold(this, this.stage.contexts);
+    const isCurrent = this.drawn && Math.abs(width - this.drawn.width) <= 1 && !("outdated" in this.box.dataset);
+    if (!isCurrent) this.redraw();
   }
 
-  #rest() {
+  /** Give up what is drawn, which is hidden, and its WebGL contexts. */
+  free() {
     if (!this.#figure || this.box.clientWidth || !this.drawn) return;
     this.#release();
     this.panel.node.dataset.state = "loading";

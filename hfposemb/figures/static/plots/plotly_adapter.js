@@ -51,6 +51,11 @@ export class PlotlyStage {
     await plotly.react(this.node, traces, layout, CONFIG);
   }
 
+  /** How many WebGL contexts the figure holds. */
+  get contexts() {
+    return this.node.querySelectorAll("canvas").length;
+  }
+
   /** Remove the figure, and give its WebGL contexts back: a browser has about sixteen. */
   purge() {
     if (!this.node._fullLayout) return;
