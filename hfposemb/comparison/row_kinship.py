@@ -287,6 +287,12 @@ class _Pair:
         return x, y
 
     @lazy_attribute
+    def products(self) -> tuple[Floats, Floats]:
+        """Cosines between the shared rows of each [n, n]."""
+        x, y = self.rows
+        return x @ x.T, y @ y.T
+
+    @lazy_attribute
     def equal(self) -> float:
         """Share of rows that are equal to the bit, in the coarser of both precisions."""
         places = [PRECISIONS.index(one.exact) for one in (self.a, self.b)]
@@ -304,7 +310,7 @@ class _Pair:
         """Standard deviation of that cosine if the axes of one are turned at random: ‖XᵀY‖ / (n √d)."""
         x, y = self.rows
         # ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩
-        squares = float(np.vdot(x @ x.T, y @ y.T) if len(x) < x.shape[1] else np.square(x.T @ y).sum()) / self.a.width
+        squares = float(np.vdot(*self.products) if len(x) < x.shape[1] else np.square(x.T @ y).sum()) / self.a.width
         if self.sorted_axes:
             # Axes in the order of their variance are the same for all but their signs.
             squares = max(squares, float(np.square(np.einsum("ij,ij->j", x, y)).sum()))
@@ -368,8 +374,8 @@ class _Pair:
         """Whether a rotation is looked for; no rotation changes cosines between rows."""
         if self.in_place or not self.brief:
             return not self.in_place
-        apart = ~np.eye(min(SCREENED, self.count), dtype=bool)
-        x, y = ((rows[:SCREENED] @ rows[:SCREENED].T)[apart] for rows in self.rows)
+        apart = np.triu_indices(min(SCREENED, self.count), 1)
+        x, y = (each[apart] for each in self.products)
         with np.errstate(invalid="ignore", divide="ignore"):
             return float(np.corrcoef(x, y)[0, 1]) > ALIKE
 
