@@ -144,7 +144,8 @@ def _arrived(page: Page, picture: Picture) -> None:
     if "lesson=" in picture.query:
         page.locator(".lesson h2").wait_for()
     still(page)
-    page.wait_for_function("() => ![...document.querySelectorAll('.work')].some((one) => one.offsetWidth)")
+    unfinished = ".work, .bones, .late-tab"  # jobs, and what stands for panels that are not there yet
+    page.wait_for_function(f"() => ![...document.querySelectorAll('{unfinished}')].some((one) => one.offsetWidth)")
     still(page)
     page.evaluate("document.activeElement?.blur()")
 
