@@ -1,5 +1,5 @@
-// WebGL contexts, of which a browser has about sixteen. A plot in a hidden tab keeps its own, so that the tab is there at
-// once when it is shown again, until others need them.
+// WebGL contexts, of which a browser has about sixteen. A plot in a hidden tab keeps its own until others need them, so
+// that the tab is there at once when it is shown again.
 
 const MOST = 8;
 
