@@ -376,24 +376,50 @@ def test_updates_keep_the_element_and_leak_no_context(serve: Callable[..., str],
     until(page, page.locator("canvas").count, canvases)
 
 
-def test_hidden_tab_gives_its_contexts_back(serve: Callable[..., str], page: Page) -> None:
+def test_hidden_tab_keeps_its_contexts_until_others_need_them(serve: Callable[..., str], page: Page) -> None:
     with gr.Blocks() as blocks, gr.Tabs():
         with gr.Tab("One"):
             PanelRow((panel("a", helix()), panel("b", cloud())))
         with gr.Tab("Two"):
             gr.Markdown("nothing")
+        with gr.Tab("Three"):
+            PanelRow((panel("c", cloud()), panel("d", cloud())))
     page.goto(serve(blocks))
     drawn(page)
     before = page.locator("canvas").count()
     assert before > 0
     page.get_by_role("tab", name="Two").click()
-    page.wait_for_function("() => document.querySelectorAll('canvas').length === 0")
+    page.get_by_text("nothing").wait_for()
     page.get_by_role("tab", name="One").click()
-    page.wait_for_function("(count) => document.querySelectorAll('canvas').length === count", arg=before)
+    drawn(page)
+    assert page.locator("canvas").count() == before, "nobody needed them"
+    page.get_by_role("tab", name="Three").click()
+    drawn(page)
+    until(page, box(page, "a").locator("canvas").count, 0)
+    page.get_by_role("tab", name="One").click()
+    until(page, box(page, "a").locator("canvas").count, 1)
     drawn(page)
     assert np.array_equal(
         np.float32(box(page, "a").evaluate("(node) => Array.from(node.querySelector('.stage').data[0].x)")), HELIX[:, 0]
     )
+
+
+def test_colours_changed_while_a_tab_is_hidden_are_those_of_its_plots(serve: Callable[..., str], page: Page) -> None:
+    with gr.Blocks() as blocks, gr.Tabs():
+        with gr.Tab("One"):
+            PanelRow((panel("a", helix()),))
+        with gr.Tab("Two"):
+            gr.Markdown("nothing")
+    page.goto(serve(blocks))
+    drawn(page)
+    colour = "(node) => node.querySelector('.stage')._fullLayout.font.color"
+    light = box(page, "a").evaluate(colour)
+    page.get_by_role("tab", name="Two").click()
+    page.get_by_text("nothing").wait_for()
+    page.evaluate("document.body.classList.add('dark')")
+    page.get_by_role("tab", name="One").click()
+    until(page, lambda: box(page, "a").evaluate(colour) != light, True)
+    drawn(page)
 
 
 def test_hostile_strings_are_shown_and_nothing_else(serve: Callable[..., str], page: Page) -> None:
