@@ -30,6 +30,8 @@ TURNS = 34 if FULL else 2
 SESSIONS = 500 if FULL else 50
 TOLERANCE = (48 if FULL else 16) * 2**20
 """Bytes that the allocator may keep more after a run that was the same."""
+KEPT = int(1.5 * 2**20)
+"""Bytes of a visitor's page with two late tabs, which is kept for ``LEFT_SECONDS`` after it was left."""
 
 CHOICES = (
     ["sample:bert", "sample:gpt2"],
@@ -85,11 +87,12 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
     page.close()
     first = crowd(served)
     second, until = crowd(served), time.monotonic() + 10
-    while second - first >= TOLERANCE and time.monotonic() < until:  # what a session holds goes with its heartbeat
+    most = TOLERANCE + VISITORS * KEPT
+    while second - first >= most and time.monotonic() < until:  # what a session holds goes with its heartbeat
         time.sleep(0.1)
         second = memory(served)
     print(f"memory: {first >> 20} MB after a crowd, {second >> 20} MB after another")
-    assert second - first < TOLERANCE, (first, second)
+    assert second - first < most, (first, second)
     assert "Traceback" not in served.said
 
 
