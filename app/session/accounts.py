@@ -225,7 +225,7 @@ class _NoStub(BlocksMeta):
 class VisitedPage(gr.Blocks, metaclass=_NoStub):
     """A page whose files belong to whom they are made for, and whose sessions end: see ``components.files``.
 
-    Gradio keeps a copy of the page, two thirds of a megabyte, of each of the last sessions. A call of a program is a
+    Gradio keeps a copy of the page, a megabyte or two, of each of the last sessions. A call of a program is a
     session too.
     """
 
