@@ -13,14 +13,19 @@ class _Answer(BaseModel):
     notes: list[str] = []
 
 
-class StoredTable(BaseModel):
-    """A table: its role, shape and data type, and the tensor that it is stored as."""
+class StoredAs(BaseModel):
+    """Shape and data type of a table, and the tensor that it is stored as."""
 
-    table: str
     shape: list[int]
     dtype: str
     tensor: str | None = None
     file: str | None = None
+
+
+class StoredTable(StoredAs):
+    """A table with its role."""
+
+    table: str
 
 
 class Info(_Answer):
@@ -178,15 +183,6 @@ class Kinship(_Answer):
     reason: str = ""
     evidence: list[Any] = []
     shared: int | None = None
-
-
-class StoredAs(BaseModel):
-    """Shape and data type of a table, and the tensor that it is stored as."""
-
-    shape: list[int]
-    dtype: str
-    tensor: str | None = None
-    file: str | None = None
 
 
 class Described(BaseModel):

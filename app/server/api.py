@@ -454,4 +454,5 @@ def _flag(value: object, name: str) -> bool:
 
 def _row(value: object) -> int | str:
     """Return a row number, or the label as written."""
-    return typed(_text(str(value) if isinstance(value, int) else value, "a row"))
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return typed(_text(str(value) if is_number else value, "a row"))

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from ..errors import InputError, MissingTableError
 from ..guesses import did_you_mean, meant
@@ -29,17 +29,38 @@ SETTINGS = {
 class AnsweringParser(argparse.ArgumentParser):
     """Parser that says what is meant by a wrong command, option or choice; its commands are such parsers too."""
 
-    _asked: Sequence[str] = ()
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; say of those that are left what they are probably meant for."""
+        given = list(sys.argv[1:] if args is None else args)
+        found, left = self.parse_known_args(given, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}{self._listed(given, left)}")
+        return found
 
     def parse_known_args(self, args: Any = None, namespace: Any = None, **more: Any) -> Any:
         """Parse arguments, after a look at those that do not exist."""
-        given = self._asked = list(sys.argv[1:] if args is None else args)
+        given = list(sys.argv[1:] if args is None else args)
         return super().parse_known_args(self._known(given), namespace, **more)
+
+    @property
+    def _commands(self) -> Any:
+        """The commands by name; ``None`` for a parser that has none."""
+        return next((one.choices for one in self._actions if isinstance(one, argparse._SubParsersAction)), None)
+
+    def _listed(self, given: Sequence[str], left: Sequence[str]) -> str:
+        """Return how values are given that an option takes with commas, if such an option stands before those left."""
+        before = given[: len(given) - 1 - given[::-1].index(left[0])]
+        options = [place for place, one in enumerate(before) if one.startswith("--")]
+        command = next((self._commands[one] for one in before if one in (self._commands or ())), self)
+        action = command._option_string_actions.get(before[options[-1]]) if options else None
+        if action is None or not str(action.metavar).endswith(",…"):
+            return ""
+        name, *values = before[options[-1] :]
+        return f"; {name} takes several values with commas: {name} {','.join([*values, *left])}"
 
     def _known(self, given: Sequence[str]) -> list[str]:
         """Return the arguments with aliases replaced. Ends the program for an unknown command or option."""
-        commands = next((one.choices for one in self._actions if isinstance(one, argparse._SubParsersAction)), None)
-        found: list[str] = []
+        commands, found = self._commands, list[str]()
         for place, one in enumerate(given):
             if one == "--":
                 return [*found, *given[place:]]
@@ -64,12 +85,6 @@ class AnsweringParser(argparse.ArgumentParser):
         if name in SETTINGS:
             return f"; set {SETTINGS[name]}"
         return _meant(name, self._option_string_actions)
-
-    def error(self, message: str) -> NoReturn:
-        """End the program; say of values that are too many that an option takes several with commas."""
-        if message.startswith("unrecognized arguments: ") and "--rows" in self._asked:
-            message += "; an option takes several values with commas, as in --rows king,queen"
-        super().error(message)
 
     def _is_unknown(self, argument: str, name: str) -> bool:
         """Return whether an argument is an option that the parser does not have, as argparse would read it."""

@@ -35,6 +35,7 @@ from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.numbers import number
 from tests.support.app.models import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.support.app.serving import ENDPOINTS
 from tests.support.app.sessions import open_session, rows_of
 
 ROOT = Path(app.__file__).parent.parent
@@ -249,18 +250,7 @@ def test_first_paint_needs_no_event() -> None:
 def test_interface_handlers_are_private() -> None:
     blocks = app.build(sources=TWO)
     public = {fn.api_name for fn in blocks.fns.values() if fn.api_visibility != "private"}
-    assert public == {
-        "info",
-        "search",
-        "tokenise",
-        "neighbours",
-        "similarity",
-        "project",
-        "compare",
-        "check",
-        "vocabulary",
-        "kinship",
-    }
+    assert public == set(ENDPOINTS)
 
 
 def test_launch_sets_what_only_a_launch_may_set() -> None:

@@ -361,3 +361,26 @@ def test_progress_of_a_download_is_shown_on_a_terminal(hub: FakeHub, tmp_path: P
     assert process.returncode == 0
     assert re.search(rb"a/model model\.safetensors:.*%.*1\.02M.*B/s", shown), shown[-300:]
     assert np.load(tmp_path / "out.npy").shape == (4000, 128)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("similarity sample:bert --rows king queen", "--rows takes several values with commas: --rows king,queen"),
+        ("similarity sample:bert --rows king king", "--rows takes several values with commas: --rows king,king"),
+        ("info sample:minilm --ids 101 102 103", "--ids takes several values with commas: --ids 101,102,103"),
+        ("mixture sample:bert king --positions 1 5", "--positions takes several values with commas: --positions 1,5"),
+    ],
+)
+def test_values_without_commas_are_answered_with_commas(
+    given: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(given.split())
+    assert capsys.readouterr().err.strip().endswith(said)
+
+
+def test_what_is_no_list_is_answered_without_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["neighbours", "sample:bert", "king", "queen", "--metric", "dot", "bread"])
+    assert "commas" not in capsys.readouterr().err

@@ -27,22 +27,11 @@ from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import document
 from tests.conftest import FULL
+from tests.support.app.serving import ENDPOINTS
 from tests.support.app.serving import call_tools as call
 from tests.support.snippets import run_snippets
 from tests.transcript import MODEL, PAGE, SINES, Talk, page, talk
 
-TOOLS = (
-    "info",
-    "search",
-    "tokenise",
-    "neighbours",
-    "similarity",
-    "project",
-    "compare",
-    "check",
-    "vocabulary",
-    "kinship",
-)
 SHORT = "sinusoidal:64x16"
 
 
@@ -73,7 +62,7 @@ def answers(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[dict[str, A
 
 
 def test_tools_describe_themselves(talked: Talk) -> None:
-    assert [tool.name for tool in talked.tools] == [f"hfposemb_{name}" for name in TOOLS]
+    assert [tool.name for tool in talked.tools] == [f"hfposemb_{name}" for name in ENDPOINTS]
     for tool in talked.tools:
         assert len(tool.description) > 100
         assert all(one["description"] for one in tool.inputSchema["properties"].values()), tool.name
@@ -241,7 +230,7 @@ def test_routes_are_open_to_strangers(url: str) -> None:
             assert f"claude mcp add --transport http hfposemb {url}/gradio_api/mcp/" in told.text
             assert client.get(path, headers=ACCEPTED).status_code == 405
         listed = client.get("/gradio_api/mcp/schema").json()
-        assert [one["name"] for one in listed] == [f"hfposemb_{name}" for name in TOOLS]
+        assert [one["name"] for one in listed] == [f"hfposemb_{name}" for name in ENDPOINTS]
         assert all(one["inputSchema"]["properties"] for one in listed)
         assert client.get("/config").json()["mcp_server"] is True
         assert client.post("/gradio_api/mcp/", content=b"x" * 70_000, headers=ACCEPTED).status_code == 413

@@ -24,19 +24,7 @@ from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import retention_in_place
 from hfposemb.models.summary import describe
-
-ENDPOINTS = (
-    "info",
-    "search",
-    "tokenise",
-    "neighbours",
-    "similarity",
-    "project",
-    "compare",
-    "check",
-    "vocabulary",
-    "kinship",
-)
+from tests.support.app.serving import ENDPOINTS
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +175,7 @@ def test_check(client: Client) -> None:
         ("tokenise", {"source": "sample:gpt2", "text": ""}, "the text is empty"),
         ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
         ("similarity", {"source": "sample:bert", "rows": [{}]}, "a row must be a string"),
+        ("similarity", {"source": "sample:bert", "rows": ["king", True]}, "a row must be a string"),
         ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
         ("project", {"source": "sample:bert", "limit": 10**6}, "limit must be a whole number from 1 to 20,000"),
         (

@@ -30,6 +30,19 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[3]
+ENDPOINTS = (
+    "info",
+    "search",
+    "tokenise",
+    "neighbours",
+    "similarity",
+    "project",
+    "compare",
+    "check",
+    "vocabulary",
+    "kinship",
+)
+"""What programs can call, and agents by the same names after ``hfposemb_``."""
 
 
 @dataclass

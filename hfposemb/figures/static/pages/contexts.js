@@ -19,7 +19,7 @@ export class Contexts {
     this.#hidden.delete(plot);
     if (count) this.#held.set(plot, count);
     else this.#held.delete(plot);
-    this.spare();
+    this.#spare();
   }
 
   /**
@@ -30,8 +30,8 @@ export class Contexts {
     if (this.#held.has(plot)) this.#hidden.add(plot);
   }
 
-  /** Free plots that are hidden while too many contexts are held. */
-  spare() {
+  // Free plots that are hidden while too many contexts are held.
+  #spare() {
     for (const plot of [...this.#hidden]) {
       if ([...this.#held.values()].reduce((sum, count) => sum + count, 0) <= MOST) return;
       plot.free();
