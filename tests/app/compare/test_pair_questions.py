@@ -16,6 +16,7 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line
 from tests.support.app.models import MANY, checkpoint
 from tests.support.app.sessions import open_session, taken
+from tests.support.app.views import run
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -37,6 +38,8 @@ def test_a_fold_shows_what_the_function_returns(
     found = session.library.results.get(pair_key(question.name, *texts, public=False))
     page = pair_page(question, sides, found, stopped=False)
     assert EVIL not in page
+    for value in run(question.recipe(*sides).python).values():
+        assert (value.capitalize() if isinstance(value, str) else f"<td>{number(value)}</td>") in page
     if question is ORIGIN:
         expected = hpe.kinship(*texts)
         assert (question.answer(found), expected.verdict) == ("Derived", "derived")

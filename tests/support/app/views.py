@@ -21,6 +21,7 @@ from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs import children
 from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.session.background_jobs import umap_key
+from hfposemb.app.session.library import shared_library
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 
@@ -153,7 +154,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def opened_page(sources: tuple[str, ...]) -> Page:
-    """Build the app, and take what every tab binds to its rows of panels."""
+    """Build the app, and take what every tab binds to its rows of panels; nothing is known that others computed."""
+    shared_library.cache_clear()
     draws: list[tuple[str, Any, list[Any]]] = []
     sessions: list[Session] = []
     filled: set[PanelRow] = set()
