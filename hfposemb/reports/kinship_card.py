@@ -8,7 +8,7 @@ from typing import Any
 
 from ..comparison.row_kinship import MEASURED
 from ..numbers import number
-from ..text import one_line
+from ..text import one_line, sentence_case
 
 
 def kinship_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -25,10 +25,10 @@ def kinship_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
         for one in found["evidence"]
     )
     heads = "".join(f"<th>{name}</th>" for name in ("figure", "value", "null", "decides from"))
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>" if lines else ""
-    notes = "".join(f"<li>{escape(one_line(note))}</li>" for note in found["notes"])
-    return (
-        f"<section><p>A is {a}, B is {b}; {found['shared']:,} rows of the same tokens were compared.</p>"
-        f"<p>{escape(one_line(found['reason']))}</p>"
-        f"<details><summary>Evidence</summary>{table}<ul>{notes}</ul></details></section>"
-    )
+    notes = f"<ul>{''.join(f'<li>{escape(sentence_case(one_line(note)))}</li>' for note in found['notes'])}</ul>"
+    compared = f"; {found['shared']:,} rows of the same tokens were compared" if lines else ""
+    if lines:
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+        notes = f"<details><summary>Evidence</summary>{table}{notes}</details>"
+    reason = escape(sentence_case(one_line(found["reason"])))
+    return f"<section><p>A is {a}, B is {b}{compared}.</p><p>{reason}.</p>{notes}</section>"

@@ -26,7 +26,7 @@ from hfposemb.reports.json_schema import COMPARISON, document
 from hfposemb.reports.report import report, write_report
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.null_comparison import Null
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 
 EVIL = '<script>alert("x")</script>'
 NAMES = (f"one {EVIL}", "two & <b>more</b>", "sinusoidal:24x8")
@@ -133,7 +133,7 @@ def test_the_page_tells_the_origin_of_every_two_models(
     expected = hpe.kinship(*compared[0][:2])
     assert origins.count("<h3>") == 1, "a sinusoid has no tokens"
     assert f": {expected.verdict}</h3>" in origins
-    assert html.escape(one_line(expected.reason)) in origins
+    assert html.escape(sentence_case(one_line(expected.reason))) in origins
 
 
 def test_every_plot_has_its_numbers_in_the_file(page: str) -> None:

@@ -13,7 +13,7 @@ import hfposemb as hpe
 from app.findings.compare.pair_questions import ORIGIN, VOCABULARY, PairQuestion, measure, pair_key, pair_page, sides_of
 from app.jobs.visitor import Visitor
 from hfposemb.numbers import number
-from hfposemb.text import one_line
+from hfposemb.text import one_line, sentence_case
 from tests.support.app.models import MANY, checkpoint
 from tests.support.app.sessions import open_session, taken
 from tests.support.app.views import run
@@ -43,7 +43,8 @@ def test_a_fold_shows_what_the_function_returns(
     if question is ORIGIN:
         expected = hpe.kinship(*texts)
         assert (question.answer(found), expected.verdict) == ("Derived", "derived")
-        assert html.escape(one_line(expected.reason)) in page
+        assert html.escape(sentence_case(one_line(expected.reason))) in page
+        assert f"{expected.shared:,} rows of the same tokens were compared" in page
         assert f"<td>{number(expected.evidence[1].value)}</td>" in page
     else:
         assert question.answer(found) == hpe.vocabulary_difference(*texts).to_dict()["headline"]
@@ -52,3 +53,11 @@ def test_a_fold_shows_what_the_function_returns(
 def test_a_fold_is_for_two_models_with_files() -> None:
     session = open_session("sample:bert", "sinusoidal:16x128")
     assert sides_of(session.open(session.first), None, session) is None
+
+
+def test_a_fold_says_of_rows_that_were_not_compared_only_why() -> None:
+    found = hpe.kinship("sample:minilm", "sample:gpt2").to_dict()
+    card = ORIGIN.card(found, ("MiniLM", "GPT-2"))
+    assert "were compared" not in card
+    assert "Evidence" not in card
+    assert "Their rows have 384 and 128 numbers; only rows of one width are compared." in card
