@@ -78,16 +78,13 @@ def _add(command: argparse.ArgumentParser, arguments: Mapping[str, Any], shared:
         if name.startswith("@"):
             _add(command, shared[name[1:]], shared)
             continue
-        given: dict[str, Any] = {
-            key: value.format(**_SAID) if isinstance(value, str) else value for key, value in options.items()
-        }
+        given = {key: value.format(**_SAID) if isinstance(value, str) else value for key, value in options.items()}
         given |= {key: _NAMED.get(given[key], given[key]) for key in ("type", "action") if key in given}
         place: Any = command
         if group := given.pop("one_of", ""):
             required = given.pop("required", False)
-            if group not in groups:
-                groups[group] = command.add_mutually_exclusive_group(required=required)
-            place = groups[group]
+            place = groups.setdefault(group, None) or command.add_mutually_exclusive_group(required=required)
+            groups[group] = place
         place.add_argument(name, **given)
 
 
