@@ -92,7 +92,8 @@ class Kinship(Facts):
         verdict: ``"same"``, ``"derived"`` (from the other or from one start), ``"extended"`` and ``"pruned"`` (b has
             more or fewer tokens), ``"rotated"`` (the columns too), ``"same tokenizer"`` and ``"unrelated"`` (no kinship
             in these rows), or ``"cannot tell"``.
-        score: The strongest evidence of kinship, from 0 for what chance gives to 1 for a copy.
+        score: The strongest evidence of kinship, from 0 for what chance gives to 1 for a copy; ``None`` if it cannot be
+            told.
         p: Probability of so large a cosine in the same axes for independent trainings; ``None`` if it was not tested.
         reason: What decided.
         evidence: The figures, each with its null.
@@ -103,7 +104,7 @@ class Kinship(Facts):
     a: str
     b: str
     verdict: Verdict
-    score: float
+    score: float | None
     p: float | None
     reason: str
     evidence: tuple[Evidence, ...] = ()
@@ -193,7 +194,7 @@ def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
 
 
 def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
-    """Compare a model with every fingerprint of a folder, the closest first.
+    """Compare a model with every fingerprint of a folder, the closest first, and those that cannot be told last.
 
     Args:
         model: As in ``kinship``.
@@ -218,7 +219,8 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
             found.append(_screened(one, read_fingerprint(file)))
         except SourceError as error:
             wrong.append(str(error))
-    return tuple(sorted(found, key=lambda pair: (-pair.kin, -pair.score))), tuple(wrong)
+    found.sort(key=lambda pair: (pair.score is None, -pair.kin, -(pair.score or 0)))
+    return tuple(found), tuple(wrong)
 
 
 def _screened(a: Fingerprint, b: Fingerprint) -> Kinship:
@@ -238,11 +240,11 @@ def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
     """
     pair = _Pair(a, b, brief=brief)
     if reason := pair.untested():
-        return Kinship(a.name, b.name, "cannot tell", 0.0, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
+        return Kinship(a.name, b.name, "cannot tell", None, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
     evidence = pair.evidence()
     verdict, reason = pair.judged()
     turned = max(pair.turned, pair.permuted) if verdict == "rotated" else 0.0
-    score = min(1.0, max(0.0, pair.equal, pair.cosine, turned))
+    score = None if verdict == "cannot tell" else min(1.0, max(0.0, pair.equal, pair.cosine, turned))
     return Kinship(a.name, b.name, verdict, score, pair.p, reason, tuple(evidence), pair.count, pair.notes())
 
 

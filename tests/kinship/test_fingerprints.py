@@ -98,10 +98,12 @@ def test_a_folder_of_1000_fingerprints_is_searched(tmp_path: Path) -> None:
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0]
     turned = hpe.from_arrays(token=wanted.token.vectors @ turn, labels=wanted.token.labels.texts, name="turned")
     hpe.fingerprint(turned).save(tmp_path / "999.kinship.safetensors")
+    hpe.fingerprint(table(7, 32)).save(tmp_path / "0.kinship.safetensors")
     (tmp_path / "other.kinship.safetensors").write_bytes(b"PK")
     found, wrong = search(mine, tmp_path)
     assert len(found) == 1000
     assert [(one.b, one.verdict) for one in found if one.kin] == [("model 7", "same"), ("turned", "rotated")]
+    assert [one.score for one in found].index(None) == 999, "what cannot be told comes last"
     assert wrong == (wrong[0],)
     assert "other.kinship.safetensors is no fingerprint" in wrong[0]
 
