@@ -49,11 +49,13 @@ def test_two_models_of_eight_billion_cost_a_few_megabytes(hub: FakeHub, tmp_path
         eight_billion(hub, tmp_path / repo.replace("/", "-"), repo, own[:0])
         for at, row in zip(anchors, own, strict=True):
             write_rows(tmp_path / repo.replace("/", "-") / "model-00001-of-00004.safetensors", NAME, int(at), row[None])
-    for pair, verdict in ((("a/base", "a/tuned"), "derived"), (("a/base", "b/other"), "same tokenizer")):
-        before = len(hub.requests)
-        found = hpe.kinship(*pair)
-        assert (found.verdict, found.shared) == (verdict, ANCHORS)
-        assert sum(one.body_bytes for one in hub.requests[before:]) <= 2 * 20e6
+    tuned, apart = ("derived", "keeps"), ("same tokenizer", "destroys")
+    for pair, verdicts in ((("a/base", "a/tuned"), tuned), (("a/base", "b/other"), apart)):
+        for answer, verdict in zip((hpe.kinship, hpe.merge_preview), verdicts, strict=True):
+            before = len(hub.requests)
+            found = answer(*pair)
+            assert (found.verdict, found.shared) == (verdict, ANCHORS)
+            assert sum(one.body_bytes for one in hub.requests[before:]) <= 2 * 20e6
 
 
 def table(seed: int, width: int = 64) -> hpe.Embeddings:
