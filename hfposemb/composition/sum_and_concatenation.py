@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..several import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single
-from .amplitude_sweep import AMPLITUDES, sweep_amplitude
+from .amplitude_sweep import AMPLITUDES, Sweep, sweep_amplitude
 
 WIDTHS = (64, 128, 192, 256, 384, 512, 768)
 """Widths at which ``interference`` is measured, as far as a table reaches; its own is always the last."""
@@ -83,15 +83,18 @@ def compare_sum_with_concatenation(
         >>> found.ways, found.difference
         (('sum', 'turned', 'concatenated'), 0.0)
     """
-    rng, wanted = np.random.default_rng(seed), tuple(several(amplitudes))
+    own = sweep_amplitude(words, amplitudes=tuple(several(amplitudes)), queries=queries, seed=seed)
+    return concatenation_beside(words, own)
+
+
+def concatenation_beside(words: AddedPositions, own: Sweep) -> SumBesideConcatenation:
+    """Return ``compare_sum_with_concatenation`` of words and positions of which the sum has been measured."""
+    rng, at = np.random.default_rng(own.seed), own.amplitudes
     width = words.table.shape[1]
     turn = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
-    sweeps = [
-        sweep_amplitude(replace(words, positions=positions), amplitudes=wanted, queries=queries, seed=seed)
-        for positions in (words.positions, words.positions @ turn)
-    ]
-    own, at = sweeps[0], sweeps[0].amplitudes
-    some = np.sort(rng.choice(len(words.rows), min(queries, len(words.rows)), replace=False))
+    turned = replace(words, positions=words.positions @ turn)
+    sweeps = [own, sweep_amplitude(turned, amplitudes=tuple(at), queries=own.queries, seed=own.seed)]
+    some = np.sort(rng.choice(len(words.rows), own.queries, replace=False))
     x, v = words.tokens[some], words.positions[rng.choice(words.inner, len(some))]
     identity = np.eye(width)
     projected = np.hstack([x, v]) @ np.vstack([identity, identity])
@@ -107,7 +110,7 @@ def compare_sum_with_concatenation(
         width=width,
         queries=own.queries,
         places=own.places,
-        seed=seed,
+        seed=own.seed,
     )
 
 

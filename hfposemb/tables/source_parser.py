@@ -67,6 +67,10 @@ def _parsed(name: str) -> Source:
     if match and ".." not in asked:
         inside = match["path"] or ""
         repo = match["repo"].removesuffix(inside)
+        if "/" not in repo and repo.endswith(_FILES):
+            raise SourceError(
+                f"{repo[:80]!r} is a file; write ./{repo[:80]} here, or owner/name/{repo[:80]} on the Hub"
+            )
         if "--" not in repo and not repo.endswith(".git"):
             return HubSource(repo, match["revision"], inside.removeprefix("/"), tables, base)
     raise SourceError(
@@ -148,6 +152,9 @@ _PAGES = ("tree", "blob", "resolve", "raw", "commit", "commits", "blame", "edit"
 _OTHER_KINDS = {"datasets": "a dataset", "spaces": "a Space", "collections": "a collection", "papers": "a paper"}
 _KEPT = re.compile(r"models--([\w.-]+?)--([\w.-]+?)(?:[/\\]snapshots[/\\](\w+)((?:[/\\][\w.+=-]+)*))?[/\\]?")
 _CHECKPOINTS = (".safetensors", ".bin", ".gguf", ".onnx", ".pt", ".pth", ".ckpt", ".index.json")
+_FILES = (*_CHECKPOINTS, ".npy", ".npz", ".json", ".parquet", ".csv", ".txt", ".html")
+"""How the name of a file ends that is no name of a model: those of models have an owner, but for the oldest."""
+
 _RESULT = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9_][\w.+=-]*)*(?:@[A-Za-z0-9][\w./-]*)?")
 """A name on the Hub, the only thing that is made of what somebody typed."""
 

@@ -73,7 +73,12 @@ def unknown(reason: str) -> dict[str, VocabularyAnswer]:
 
 def _cuts(found: Sequence[VocabularyFinding]) -> str:
     names = [one.name for one in found if one.name in _CUTS]
-    return f"; {' and '.join(names)} differ, so keep one tokenizer for both" if names else ""
+    return f"; the tokenizers differ in {' and '.join(names)}, so keep one for both" if names else ""
+
+
+def _rows(a: OpenedTokenizer, b: OpenedTokenizer) -> int | None:
+    """Return how many rows both tables have, or ``None`` if they are equally long or not known."""
+    return None if a.rows is None or b.rows is None or a.rows == b.rows else min(a.rows, b.rows)
 
 
 def _agree(ids: MatchedIds) -> str:
@@ -83,8 +88,10 @@ def _agree(ids: MatchedIds) -> str:
 def _merge(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds, verdict: Verdict, cuts: str) -> VocabularyAnswer:
     if verdict in ("same", "same ids"):
         said = f"all {ids.ids:,} ids name the same text"
-        if a.rows != b.rows and a.rows is not None and b.rows is not None:
-            said += f"; cut both tables to the same number of rows, {a.size:,} to {min(a.rows, b.rows):,}"
+        rows = _rows(a, b)
+        if rows is not None:
+            said += f"; cut both tables to {f'{a.size:,} to ' if a.size < rows else ''}{rows:,} rows"
+            said += f", which leaves {a.size - rows:,} of them without a row" if rows < a.size else ""
         return VocabularyAnswer("yes", said + cuts)
     if verdict == "extended":
         more, letter = (ids.only_a, "A") if ids.only_a else (ids.only_b, "B")
@@ -112,8 +119,8 @@ def _draft(
     if ids.only_a or ids.only_b:
         lacking = len(ids.only_a) + len(ids.only_b)
         said += f"; mask the {f'{lacking:,} ids' if lacking > 1 else 'id'} that one of them lacks"
-    elif a.rows != b.rows and a.rows is not None and b.rows is not None:
-        said += f"; mask the ids from {max(a.size, b.size):,} on, since engines compare the numbers of rows"
+    elif (rows := _rows(a, b)) is not None:
+        said += f"; mask the ids from {min(a.size, rows):,} on, since engines compare the numbers of rows"
     if any(one.name == "special-role" for one in found):
         said += "; the declared special tokens differ, for which llama.cpp refuses a draft"
     return VocabularyAnswer("yes", said + cuts)

@@ -42,6 +42,8 @@ REFUSED = {
     "https://huggingface.co/../../etc/passwd": "names no model",
     "hf://../../etc": "names no model",
     "models--..--..": "names no model",
+    "model.gguf": "write ./model.gguf here, or owner/name/model.gguf on the Hub",
+    "embeddings.npy@main": "write ./embeddings.npy here",
 }
 
 

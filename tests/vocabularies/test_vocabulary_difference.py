@@ -90,6 +90,13 @@ def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
     assert "300 is" in found.answers["draft"].because
 
 
+def test_tokens_without_a_row_are_counted_in_the_answers(tmp_path: Path) -> None:
+    pair = PAIRS["tokens beyond the table"]
+    found = hpe.vocabulary_difference(write(tmp_path / "a", pair.a), write(tmp_path / "b", pair.b))
+    assert found.answers["merge"].because.endswith("which leaves 2 of them without a row")
+    assert f"mask the ids from {found.a.size - 2:,} on" in found.answers["draft"].because
+
+
 @pytest.mark.parametrize("planted", ["nothing", "one swapped pair", "no tokenizer in B"])
 def test_the_command_answers_by_its_exit_code_and_its_schema(
     tmp_path: Path, planted: str, capsys: pytest.CaptureFixture[str]

@@ -261,7 +261,8 @@ def window_title(found: Mapping[str, Sweep]) -> str:
         low, high = one.window or (np.nan, np.nan)
         side = "inside" if low <= 1 <= high else "below it" if low > 1 else "above it" if high < 1 else ""
         sides[side].append(name)
-    none = f"no size gives back both in {listed(sides[''])}" if sides[""] else ""
+    sizes = max((len(found[name].amplitudes) for name in sides[""]), default=0)
+    none = f"none of {sizes} sizes gives back both in {listed(sides[''])}" if sides[""] else ""
     said = ", ".join(f"{side} for {listed(names)}" for side, names in sides.items() if names and side)
     if not said:
         return none[0].upper() + none[1:]

@@ -25,7 +25,7 @@ from hfposemb.composition.neighbour_retention import Overlap, subspace_overlap
 from hfposemb.composition.sum_and_concatenation import (
     Interference,
     SumBesideConcatenation,
-    compare_sum_with_concatenation,
+    concatenation_beside,
     interference,
 )
 from hfposemb.composition.variance_decomposition import SumCloud, sum_cloud
@@ -129,13 +129,14 @@ class View:
         found: dict[str, Sweep] = {}
         for whose in WHOSE:
             try:
-                found[whose] = self._result(("sweep", self.adding(whose)), partial(self._sweep, whose))
+                found[whose] = self._sweep(whose)
             except HfposembError:
                 continue  # the panels of the chosen kind show the reason
         return found
 
     def _sweep(self, whose: str) -> Sweep:
-        return sweep_amplitude(self.words(whose), k=NEIGHBOURS)
+        key = ("sweep", self.adding(whose))
+        return self._result(key, lambda: sweep_amplitude(self.words(whose), k=NEIGHBOURS))
 
     @lazy_attribute
     def inputs(self) -> Inputs:
@@ -240,7 +241,7 @@ class View:
     def concatenation(self) -> SumBesideConcatenation:
         """Return what is recovered from the sum and from the concatenation at every amplitude."""
         key = ("concatenation", self.adding(self.asked.whose))
-        return self._result(key, lambda: compare_sum_with_concatenation(self.chosen))
+        return self._result(key, lambda: concatenation_beside(self.chosen, self._sweep(self.asked.whose)))
 
     def interference(self) -> Interference:
         """Return how far words and the chosen positions overlap, by width."""

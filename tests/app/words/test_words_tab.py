@@ -113,7 +113,7 @@ def test_what_texts_claim_of_the_sum_is_measured(view: Callable[..., View]) -> N
     np.testing.assert_allclose(drawn.x, own_size.amplitudes / own_size.ratio)
     np.testing.assert_allclose(drawn.y, own_size.both)
     assert own_size.window is None
-    assert panels["windows"].title == "No size gives back both in made and Sinusoid"
+    assert panels["windows"].title == "None of 21 sizes gives back both in made and Sinusoid"
     assert "; Sinusoid " in panels["windows"].subtitle
 
 
