@@ -44,6 +44,14 @@ unrelated table loses, which it must not lose."""
 FIGURES = {"length": "length of a merged row", "kept_a": "neighbours of A kept", "kept_b": "neighbours of B kept"}
 """What is measured of a merge."""
 
+ROWS = {
+    "yes": "rows can be averaged by id",
+    "with a map": "rows can be averaged with a map of ids",
+    "no": "rows cannot be averaged",
+    "cannot tell": "whether rows can be averaged cannot be told",
+}
+"""What the vocabularies answer."""
+
 COLINEAR = 0.9995
 """Cosine of two tables from which mergekit's slerp averages them as they are."""
 
@@ -96,7 +104,7 @@ class MergePreview(Tabular, PairVerdict):
     def __str__(self) -> str:
         """State the verdict, what decided, whether rows can be averaged, the figures, and the merges by weight."""
         told, *rest = PairVerdict.__str__(self).split("\n  ")
-        lines = [told, rest[0], f"rows can be averaged: {self.rows.answer}: {self.rows.because}", *rest[1:]]
+        lines = [told, rest[0], f"{ROWS[self.rows.answer]}: {self.rows.because}", *rest[1:]]
         return "\n  ".join([*lines, *self._by_weight()])
 
     def _by_weight(self) -> Iterator[str]:
@@ -222,11 +230,10 @@ def _judged(pair: RowPair, evidence: tuple[Evidence, ...]) -> tuple[Outcome, str
         said += "like those of unrelated models"
         origin = pair.kinship()
         return "destroys", f"{said}; align them first: {origin.reason}" if origin.verdict == "rotated" else said
-    said = (
-        f"merged rows are {number(length.value)} as long as their parents, chance {number(length.null or 0)}, and keep "
-    )
-    said += " and ".join(
-        f"{percent(one.value)} of the neighbours in {name}, chance {percent(one.null or 0)}"
+    shares = " and ".join(
+        f"{percent(one.value)} of the neighbours in {name} (chance {percent(one.null or 0)})"
         for name, one in zip("AB", kept, strict=True)
     )
+    lengths = f"{number(length.value)} as long as their parents (chance {number(length.null or 0)})"
+    said = f"merged rows are {lengths} and keep {shares}"
     return "keeps" if all(one.value >= one.limit for one in evidence) else "blurs", said

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..comparison.merged_rows import FIGURES
+from ..comparison.merged_rows import FIGURES, ROWS
 from ..comparison.row_kinship import MEASURED
 from ..numbers import number
 from ..text import one_line, sentence_case
-from .vocabulary_card import answer_html
 
 
 def verdict_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -28,19 +27,27 @@ def verdict_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
     tables = _table(("figure", "value", "null", "decides from"), lines)
     if found.get("steps"):
         tables += _table(("merge", "weight of B", *FIGURES.values()), [tuple(one.values()) for one in found["steps"]])
-    answer = answer_html("merge", found["rows"]) if "rows" in found else ""
-    notes = f"<ul>{''.join(f'<li>{escape(sentence_case(one_line(note)))}</li>' for note in found['notes'])}</ul>"
+    rows = found.get("rows", {"because": found["reason"]})
+    answer = (
+        ""
+        if rows["because"] == found["reason"]
+        else f"<p>{_line(ROWS[rows['answer']])}: {escape(one_line(rows['because']))}.</p>"
+    )
+    notes = f"<ul>{''.join(f'<li>{_line(note)}</li>' for note in found['notes'])}</ul>"
     compared = f"; {found['shared']:,} rows of the same tokens were compared" if lines else ""
     if lines:
         notes = f"<details><summary>Evidence</summary>{tables}{notes}</details>"
-    reason = escape(sentence_case(one_line(found["reason"])))
-    return f"<section><p>A is {a}, B is {b}{compared}.</p><p>{reason}.</p>{answer}{notes}</section>"
+    return f"<section><p>A is {a}, B is {b}{compared}.</p><p>{_line(found['reason'])}.</p>{answer}{notes}</section>"
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str | float]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(map(_cell, line))}</tr>" for line in lines)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _line(text: str) -> str:
+    return escape(sentence_case(one_line(text)))
 
 
 def _cell(value: str | float) -> str:

@@ -22,7 +22,7 @@ def vocabulary_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
     """
     sides = zip("AB", names, found["sources"].values(), strict=True)
     parts = [f"<p>{letter} is {_text(name)}{_facts(side)}</p>" for letter, name, side in sides]
-    parts += [answer_html(name, one) for name, one in found["answers"].items()]
+    parts += [_answer(name, one) for name, one in found["answers"].items()]
     told = [("Differs", one) if one["matters"] else ("Note", one) for one in found["findings"]]
     lines = "".join(f"<li><strong>{kind}</strong> {_text(one['message'])}</li>" for kind, one in told)
     ids = [one for one in found["differing"] if one["a"] != one["b"]]
@@ -39,8 +39,7 @@ def _facts(side: Mapping[str, Any]) -> str:
     return f": {side['tokens']:,} tokens in {_text(side['file'])}{rows}"
 
 
-def answer_html(name: str, one: Mapping[str, str]) -> str:
-    """Return the answer to one of ``QUESTIONS`` with what decides it."""
+def _answer(name: str, one: Mapping[str, str]) -> str:
     kind = one["answer"]
     return (
         f'<div class="finding {_CLASSES[kind]}"><p><strong><span aria-hidden="true">{_SIGNS[kind]}</span> '
