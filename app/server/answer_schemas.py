@@ -299,4 +299,5 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
         one.pop("title", None)
         for field in one["properties"].values():
             field.pop("title", None)
+            field.pop("default", None)  # of no use to who reads an answer, and a list of tools is long enough
     return schema

@@ -238,9 +238,8 @@ class Tools:
     ) -> Answer:
         """Tell what averaging the token tables of two models would do, before they are merged.
 
-        Returns a verdict (keeps, blurs, destroys, impossible, cannot tell), what decided, whether rows can be averaged
-        by id, each figure beside its null, their kinship, and the merges by method (linear, slerp) and weight: length
-        of a merged row relative to its parents', and the share of neighbours in each parent that are kept.
+        Returns a verdict (keeps, blurs, destroys, impossible, cannot tell), what decided, each figure beside its null,
+        their kinship, and by method and weight how long merged rows are and how many neighbours they keep.
         """
         found = await self.endpoints.merge_preview(request, source, other)
         return Answer(found, "steps", found.pop("steps")[offset:], offset)
