@@ -31,12 +31,10 @@ from .computing import (
 )
 from .cost import ROOT, Row
 from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
-from .maps import map_rows
 from .peers import Peer, missing, peer_rows
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
 from .surveying import COUNTS, survey_rows
-from .visitors import visitor_rows
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 
@@ -121,8 +119,6 @@ GROUPS: dict[str, Group] = {
     "pca": Group(_pca),
     "app": Group(lambda given: app_rows(given.folder / "app", rounds=given.rounds), quick=False),
     "size": Group(lambda given: size_rows(rounds=given.rounds), quick=False),
-    "visitors": Group(lambda _: visitor_rows(), quick=False),
-    "maps": Group(lambda given: map_rows(given.folder / "maps", rounds=given.rounds), quick=False),
     "surveys": Group(_surveys),
     "umap": Group(_umap),
     "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=1), quick=False),
