@@ -50,7 +50,8 @@ class Row:
 
     ``number`` is that of the goal it belongs to, 1 to 12; 13 is the app, 14 surveys, 15 the app at size, 16 GGUF,
     17 UMAP of large vocabularies. ``value`` is what two runs of the benchmarks are compared by: the ratio to the
-    bound, or the figure itself where there is none, the smaller the better. ``spread`` is the range of ``found`` over the rounds.
+    bound, or the figure itself where there is none, the smaller the better. ``spread`` is the range of ``found`` over
+    the rounds.
     """
 
     number: int
