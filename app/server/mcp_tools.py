@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import gradio as gr
 from pydantic import Field
 
+from .answer_schemas import ANSWERS
 from .api import Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs
 from .parameters import (
@@ -59,11 +60,7 @@ class Tools:
     @property
     def by_name(self) -> dict[str, Tool]:
         """All tools, in the order in which they are listed."""
-        tools: tuple[Tool, ...] = (
-            *(self.info, self.search, self.tokenise, self.neighbours, self.similarity),
-            *(self.project, self.compare, self.check, self.vocabulary, self.kinship),
-        )
-        return {PREFIX + tool.__name__: tool for tool in tools}
+        return {PREFIX + name: getattr(self, name) for name in ANSWERS}
 
     async def info(self, request: gr.Request, source: Source, full: Full = False) -> Answer:
         """Describe a model's token and position embedding tables without reading them: start here.
@@ -235,3 +232,14 @@ class Tools:
         decided, p for independent trainings, each figure beside its null, and what rows cannot tell.
         """
         return Answer(await self.endpoints.kinship(request, source, other))
+
+    async def merge_preview(
+        self, request: gr.Request, source: Source, other: Source, offset: Offset = 0, full: Full = False
+    ) -> Answer:
+        """Tell what averaging the token tables of two models would do, before they are merged.
+
+        Returns a verdict (keeps, blurs, destroys, impossible, cannot tell), what decided, each figure beside its null,
+        their kinship, and by method and weight how long merged rows are and how many neighbours they keep.
+        """
+        found = await self.endpoints.merge_preview(request, source, other)
+        return Answer(found, "steps", found.pop("steps")[offset:], offset)

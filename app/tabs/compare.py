@@ -37,7 +37,7 @@ from ..findings.compare.comparison import (
     part_of,
     parts_of,
 )
-from ..findings.compare.pair_questions import ORIGIN, VOCABULARY, pair_fold
+from ..findings.compare.pair_questions import QUESTIONS, pair_fold
 from ..findings.compare.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
@@ -221,7 +221,7 @@ def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
         box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
         with box:
             words = PanelRow((), scope=session.scope)
-        for question in (VOCABULARY, ORIGIN):
+        for question in QUESTIONS:
             pair_fold(session, question, pair)
         quantisation_fold(session, pair)
     return Layout(

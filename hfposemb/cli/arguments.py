@@ -185,9 +185,11 @@ class Schema(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the schema of the command and exit."""
         from ..checks.report_formats import SCHEMA as CHECK
-        from ..reports.json_schema import COMPARISON, KINSHIP
+        from ..reports.json_schema import COMPARISON, KINSHIP, MERGE
         from ..vocabularies.vocabulary_schema import SCHEMA as VOCABULARY
 
-        found = {"check": CHECK, "vocab": VOCABULARY, "kinship": KINSHIP}.get(str(self.const), COMPARISON)
+        found = {"check": CHECK, "vocab": VOCABULARY, "kinship": KINSHIP, "merge-preview": MERGE}.get(
+            str(self.const), COMPARISON
+        )
         print(json.dumps(found, indent=2, ensure_ascii=False))
         parser.exit()

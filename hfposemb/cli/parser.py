@@ -37,6 +37,7 @@ from .inspecting import (
     run_head,
     run_info,
     run_kinship,
+    run_merge_preview,
     run_mixture,
     run_neighbours,
     run_odd,
@@ -465,6 +466,16 @@ def _pair_commands(commands: Commands) -> None:
         "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
     )
     command.add_argument("--schema", action=Schema, const="kinship", help="print the JSON Schema of --json and exit")
+    add_access(command)
+
+    command = add_command(
+        commands, "merge-preview", run_merge_preview, "tell what averaging the token tables of two models would do"
+    )
+    command.add_argument("a", metavar="A", help=f"the first model: {SOURCES}")
+    command.add_argument("b", metavar="B", help="the second model")
+    command.add_argument(
+        "--schema", action=Schema, const="merge-preview", help="print the JSON Schema of --json and exit"
+    )
     add_access(command)
 
     command = add_command(

@@ -1,4 +1,4 @@
-"""JSON output of ``hfposemb compare --json``, a versioned document, and JSON Schemas (draft 2020-12) of two commands.
+"""JSON output of ``hfposemb compare --json``, a versioned document, and JSON Schemas (draft 2020-12) of three commands.
 
 ``VERSION`` is incremented when a field is removed or changes its meaning; new fields may be added without it, so
 readers should ignore unknown ones.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..comparison.merged_rows import Method, Outcome
 from ..comparison.row_kinship import Verdict
 from ..tables.null_comparison import Side
+from ..vocabularies.vocabulary_answers import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,33 +176,62 @@ COMPARISON: dict[str, Any] = {
 }
 """JSON Schema of ``document``."""
 
+
+def _verdict(about: str, verdicts: Any, **more: Any) -> dict[str, Any]:
+    """Return the schema of a ``PairVerdict``."""
+    evidence = _object(
+        "A figure beside its null; it decides from its limit on.",
+        name=_TEXT,
+        value=_NUMBER,
+        null=_or_null(_NUMBER),
+        limit=_NUMBER,
+    )
+    return _object(
+        about,
+        a=_TEXT,
+        b=_TEXT,
+        verdict={"enum": list(get_args(verdicts))},
+        reason=_TEXT,
+        evidence=_list(evidence),
+        shared={**_COUNT, "description": "number of rows compared"},
+        notes=_list(_TEXT),
+        **more,
+    )
+
+
+_KIN = _verdict(
+    "Rows of two models compared.",
+    Verdict,
+    score={**_or_null(_SHARE), "description": "the strongest evidence, 1 for a copy; null if none tells"},
+    p={**_or_null(_SHARE), "description": "of so large a cosine for independent trainings"},
+)
 KINSHIP: dict[str, Any] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "$schema": COMPARISON["$schema"],
     "title": "hfposemb kinship",
     **_object(
         "Pairs of models, and whether one was made from the other.",
-        pairs=_list(
+        pairs=_list(_KIN),
+        unread={**_list(_TEXT), "description": "files that are no fingerprints, with the reason"},
+    ),
+}
+MERGE: dict[str, Any] = {
+    "$schema": COMPARISON["$schema"],
+    "title": "hfposemb merge-preview",
+    **_verdict(
+        "What averaging two token tables would do.",
+        Outcome,
+        rows=_object("Whether rows can be averaged.", answer={"enum": list(get_args(Reply))}, because=_TEXT),
+        overlap={**_or_null(_SHARE), "description": "share of all tokens that both have"},
+        origin=_KIN,
+        steps=_list(
             _object(
-                "Rows of two models compared.",
-                a=_TEXT,
-                b=_TEXT,
-                verdict={"enum": list(get_args(Verdict))},
-                score={**_SHARE, "description": "the strongest evidence, 1 for a copy"},
-                p={**_or_null(_SHARE), "description": "of so large a cosine for independent trainings"},
-                reason=_TEXT,
-                evidence=_list(
-                    _object(
-                        "A figure beside its null; it decides from its limit on.",
-                        name=_TEXT,
-                        value=_NUMBER,
-                        null=_or_null(_NUMBER),
-                        limit=_NUMBER,
-                    )
-                ),
-                shared={**_COUNT, "description": "number of rows compared"},
-                notes=_list(_TEXT),
+                "Rows merged with one weight of the second table: length relative to the parents', neighbours kept.",
+                method={"enum": list(get_args(Method))},
+                weight=_SHARE,
+                length=_NUMBER,
+                kept_a=_SHARE,
+                kept_b=_SHARE,
             )
         ),
-        unread={**_list(_TEXT), "description": "files that are no fingerprints, with the reason"},
     ),
 }

@@ -59,6 +59,7 @@ def test_commands_that_look_at_one_model(real: dict[str, str], run: Run) -> None
     assert "One vocabulary: " in run("vocab", source, source).splitlines()[0]
     assert f"0 of {rows:,} rows" in run("changes", source, source)
     assert ": same\n" in run("kinship", source, source)
+    assert ": keeps\n" in run("merge-preview", source, source)
     assert "0 of 50 tokens would become salient" in run("transplant", source, "sample:gpt2", "--tokens", "50")
 
 

@@ -131,7 +131,8 @@ def test_the_page_tells_the_origin_of_every_two_models(
 ) -> None:
     origins = page.partition("<h2>Origins</h2>")[2].partition("</section></section>")[0]
     expected = hpe.kinship(*compared[0][:2])
-    assert origins.count("<h3>") == 1, "a sinusoid has no tokens"
+    assert origins.count("<h3>") == 2, "a sinusoid has no tokens"
+    assert f": a merge {hpe.merge_preview(*compared[0][:2]).verdict}</h3>" in origins
     assert f": {expected.verdict}</h3>" in origins
     assert html.escape(sentence_case(one_line(expected.reason))) in origins
 
