@@ -264,6 +264,9 @@ def _survey_commands(commands: Commands) -> None:
     add_access(command)
     command.add_argument("--out", metavar="FOLDER", help="a folder or fsspec URL; results already there are kept")
     command.add_argument(
+        "--fingerprints", action="store_true", help="keep one of each model there too, for kinship --against FOLDER"
+    )
+    command.add_argument(
         "--again",
         metavar="SURVEY",
         help="repeat the measurements of a survey, its folder or a CSV or parquet file of its rows, for all or the "
@@ -461,7 +464,12 @@ def _pair_commands(commands: Commands) -> None:
         commands, "kinship", run_kinship, "tell from a few token rows whether models were made from one another"
     )
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=f"{SOURCES}, or a file of --save")
-    command.add_argument("--against", type=Path, metavar="FOLDER", help="compare one source with all files of --save")
+    command.add_argument(
+        "--against",
+        type=Path,
+        metavar="FOLDER",
+        help="compare one source with all files of --save, or of survey --fingerprints",
+    )
     command.add_argument(
         "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
     )
