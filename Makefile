@@ -39,9 +39,7 @@ coverage: $(VENV)/dev.stamp browser
 	$(IN_TWO) -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
 	  --cov-report=term-missing:skip-covered
 
-# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, what a browser shows in every
-# variant, and every control, most in all their choices, with models of up to 262,144 words, in four windows. The models
-# are made once and kept in the user's cache.
+# Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and what builds or installs again.
 test-full:
 	HFPOSEMB_FULL=1 $(MAKE) test
 

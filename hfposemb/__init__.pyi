@@ -31,6 +31,7 @@ from .checks.running import check as check
 from .comparison.aligned_maps import align_maps as align_maps
 from .comparison.changed_rows import row_changes as row_changes
 from .comparison.figure_intervals import uncertainty as uncertainty
+from .comparison.merged_rows import merge_preview as merge_preview
 from .comparison.moved_words import find_moved_words as find_moved_words
 from .comparison.quantisation import compare_quantised as compare_quantised
 from .comparison.results import Comparison as Comparison

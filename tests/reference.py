@@ -66,6 +66,7 @@ CHAPTERS = {
         "comparison.quantisation",
         "comparison.token_against_head",
         "comparison.row_kinship",
+        "comparison.merged_rows",
         "comparison.row_fingerprints",
         "comparison.transplants",
         "comparison.aligned_maps",

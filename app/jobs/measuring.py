@@ -56,14 +56,23 @@ def vocabulary(a: str, b: str, report: Report, *, public: bool = False) -> dict[
         return run(a, b, limits=DEFAULT_LIMITS).to_dict()
 
 
-def kinship(a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
-    """Tell whether one of two sources comes from the other, in the child, within the same limits; return its JSON."""
-    from hfposemb.comparison.row_kinship import kinship as run
+def of_rows(function: str, a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
+    """Answer a question on rows of two sources, in the child, within the same limits; return its JSON.
+
+    Args:
+        function: The function of ``hfposemb`` that answers, such as ``kinship``.
+        a: The first source.
+        b: The second source.
+        report: Told what is done.
+        public: Whether strangers ask.
+    """
+    import hfposemb
 
     from .fetching import extract
 
     report(0.0, "reading rows of both models")
-    return run(*(extract(source, public=public) for source in (a, b))).to_dict()
+    answer: dict[str, Any] = getattr(hfposemb, function)(*(extract(one, public=public) for one in (a, b))).to_dict()
+    return answer
 
 
 READING = 0.05

@@ -112,19 +112,8 @@ def training(
     )
 
 
-def origin(a: Opened, b: Opened) -> Recipe:
-    """Return the recipe of the kinship of two token tables."""
-    return _of_pair("kinship", "{one.name: one.value for one in found.evidence}", "kinship", a, b)
-
-
-def vocabularies(a: Opened, b: Opened) -> Recipe:
-    """Return the recipe of the answers that follow from two vocabularies."""
-    shown = "{name: one.answer for name, one in found.answers.items()}"
-    return _of_pair("vocabulary_difference", shown, "vocab", a, b)
-
-
-def _of_pair(function: str, shown: str, command: str, a: Opened, b: Opened) -> Recipe:
-    """Return the recipe of what a function and a command tell of two token tables."""
+def of_pair(function: str, command: str, shown: str, a: Opened, b: Opened) -> Recipe:
+    """Return the recipe of what a function and a command tell of two models."""
     names = [pinned(one) for one in (a, b)]
     body = [f"found = hpe.{function}({', '.join(map(quoted, names))})", f"shown = {shown}", "print(found)"]
     return recipe_of(body, (a, b), command=[command_line(command, *names)], roles=("token",))

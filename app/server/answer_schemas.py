@@ -172,17 +172,31 @@ class Vocabulary(_Answer):
     findings: list[Any] = []
 
 
-class Kinship(_Answer):
-    """Whether one of two models was made from the other, and what decided."""
+class _Verdict(_Answer):
+    """What rows of two models tell, and what decided."""
 
     a: str
     b: str
     verdict: str
-    score: float | None = None
-    p: float | None = None
     reason: str = ""
     evidence: list[Any] = []
     shared: int | None = None
+
+
+class Kinship(_Verdict):
+    """Whether one of two models was made from the other, and what decided."""
+
+    score: float | None = None
+    p: float | None = None
+
+
+class Merge(_Verdict):
+    """What averaging the token tables of two models would do, and what decided."""
+
+    rows: dict[str, Any]
+    overlap: float | None = None
+    origin: dict[str, Any] = {}
+    steps: list[Any] = []
 
 
 class Described(BaseModel):
@@ -234,7 +248,7 @@ class Document(BaseModel):
     pairs: list[Any]
 
 
-_ANSWERS: dict[str, type[BaseModel]] = {
+ANSWERS: dict[str, type[BaseModel]] = {
     "info": Info,
     "search": Search,
     "tokenise": Tokenise,
@@ -245,10 +259,12 @@ _ANSWERS: dict[str, type[BaseModel]] = {
     "check": Check,
     "vocabulary": Vocabulary,
     "kinship": Kinship,
+    "merge_preview": Merge,
 }
+"""Answers of the endpoints, which are the tools too, in the order in which they are listed."""
 
 
-_RESULTS = _ANSWERS | {"info": Described, "similarity": Matrix, "project": Projected, "compare": Document}
+_RESULTS = ANSWERS | {"info": Described, "similarity": Matrix, "project": Projected, "compare": Document}
 """Results of the endpoints, which leave nothing out."""
 
 
@@ -260,7 +276,7 @@ def output_schema(tool: str) -> dict[str, Any]:
         >>> output_schema("search")["required"]
         ['table', 'query', 'found', 'of', 'matches']
     """
-    return _schema(_ANSWERS[tool])
+    return _schema(ANSWERS[tool])
 
 
 @cache
@@ -283,4 +299,5 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
         one.pop("title", None)
         for field in one["properties"].values():
             field.pop("title", None)
+            field.pop("default", None)  # of no use to who reads an answer, and a list of tools is long enough
     return schema

@@ -1,4 +1,4 @@
-"""Endpoints for programs, such as info, search and neighbours of one model, and kinship and vocabulary of two.
+"""Endpoints for programs, such as info, search and neighbours of one model, and kinship, vocabulary and merge of two.
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
@@ -38,7 +38,7 @@ from hfposemb.text import one_line
 from .. import limits
 from ..failures import said_of
 from ..findings.compare.comparison import comparison_key
-from ..findings.compare.pair_questions import ORIGIN, VOCABULARY, PairQuestion, pair_key
+from ..findings.compare.pair_questions import MERGE, ORIGIN, VOCABULARY, PairQuestion, pair_key
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
@@ -50,7 +50,7 @@ from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
 from . import parameters as kinds
-from .answer_schemas import result_schema
+from .answer_schemas import ANSWERS, result_schema
 from .parameters import Described
 
 if TYPE_CHECKING:
@@ -146,11 +146,10 @@ def bind(session: Session) -> None:
     answering = partial(_answering, public=session.public)
     page = get_blocks_context()
     assert page is not None
-    calls = (endpoints.info, endpoints.search, endpoints.tokenise, endpoints.neighbours, endpoints.similarity)
-    later = (endpoints.project, endpoints.compare, endpoints.check, endpoints.vocabulary, endpoints.kinship)
-    for endpoint in (*calls, *later):
+    for name in ANSWERS:
         # Gradio's queue has no turns: what waits in it keeps others out. Ours are ``jobs.turns`` and ``jobs.queue``.
-        gradio_api(answering(endpoint), api_name=endpoint.__name__, concurrency_limit=None)
+        endpoint = getattr(endpoints, name)
+        gradio_api(answering(endpoint), api_name=name, concurrency_limit=None)
         _describe(next(reversed(page.fns.values())), endpoint)
 
 
@@ -391,6 +390,14 @@ class Endpoints:
         decided, p for independent trainings, each figure beside its null, and what rows cannot tell.
         """
         return await self._answered(ORIGIN, request, source, other)
+
+    async def merge_preview(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
+        """Tell what averaging the token tables of two models would do, before they are merged.
+
+        Returns a verdict (keeps, blurs, destroys, impossible, cannot tell), what decided, each figure beside its null,
+        their kinship, and by method and weight how long merged rows are and how many neighbours they keep.
+        """
+        return await self._answered(MERGE, request, source, other)
 
     async def _answered(self, question: PairQuestion, request: gr.Request, source: str, other: str) -> dict[str, Any]:
         key = pair_key(question.name, source, other, public=self.session.public)

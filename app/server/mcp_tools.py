@@ -109,5 +109,6 @@ _SHAPED: Mapping[str, Callable[[dict[str, Any], Mapping[str, Any]], Answer]] = {
     "check": partial(_listed, key="findings"),
     "vocabulary": partial(_listed, key="differing"),
     "kinship": lambda found, given: Answer(found),
+    "merge_preview": partial(_listed, key="steps"),
 }
 """How the result of each endpoint becomes an answer; their order is that of the list of tools."""

@@ -37,7 +37,7 @@ from ..findings.compare.comparison import (
     part_of,
     parts_of,
 )
-from ..findings.compare.pair_questions import ORIGIN, VOCABULARY, pair_fold
+from ..findings.compare.pair_questions import QUESTIONS, pair_fold
 from ..findings.compare.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
@@ -91,7 +91,7 @@ class Layout:
             )
             with box:
                 self.words = PanelRow((), scope=session.scope)
-            for question in (VOCABULARY, ORIGIN):
+            for question in QUESTIONS:
                 pair_fold(session, question, self.pair)
             quantisation_fold(session, self.pair)
 

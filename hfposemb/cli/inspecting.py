@@ -397,6 +397,14 @@ def _keep_fingerprints(sources: Sequence[Embeddings], folder: Path) -> None:
         fingerprint(one).save(path)
 
 
+def run_merge_preview(given: argparse.Namespace) -> None:
+    """Print what averaging the token tables of two models would do."""
+    from ..comparison.merged_rows import merge_preview
+
+    found = merge_preview(*(extract(one, allow_full_download=given.allow_full_download) for one in (given.a, given.b)))
+    print_result(found, found.to_dict(), given)
+
+
 def run_transplant(given: argparse.Namespace) -> None:
     """Print how well a donor's tokens can be given rows in a base model, and which would break it; save the rows."""
     from ..comparison.transplants import transplant

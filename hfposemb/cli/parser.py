@@ -67,7 +67,7 @@ def _run(name: str) -> Any:
     return next(
         found
         for module in (inspecting, measuring, serving, skill)
-        if (found := getattr(module, f"run_{name}", None)) is not None
+        if (found := getattr(module, f"run_{name.replace('-', '_')}", None)) is not None
     )
 
 
@@ -114,11 +114,12 @@ class Schema(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the schema of the command and exit."""
         from ..checks.report_formats import SCHEMA as CHECK
-        from ..reports.json_schema import schema
+        from ..reports.json_schema import COMPARISON, KINSHIP, MERGE
         from ..vocabularies.vocabulary_schema import SCHEMA as VOCABULARY
 
-        found = {"check": CHECK, "vocab": VOCABULARY}.get(str(self.const)) or schema(str(self.const))
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        of_pairs = {"vocab": VOCABULARY, "kinship": KINSHIP, "merge-preview": MERGE}
+        found = {"check": CHECK, "compare": COMPARISON, **of_pairs}
+        print(json.dumps(found[str(self.const)], indent=2, ensure_ascii=False))
         parser.exit()
 
 

@@ -226,11 +226,16 @@ def fingerprint(model: str | Path | Embeddings) -> Fingerprint:
     >>> hpe.fingerprint("sample:gpt2")
     Fingerprint('sample:gpt2', 4,000 tokens × 128, 256 anchors)
     """
+    return of_table(as_open(model))
+
+
+def as_open(model: str | Path | Embeddings) -> Embeddings:
+    """Return an open source as it is, and open anything else. Raises ``SourceError`` if that fails."""
     if isinstance(model, Embeddings):
-        return of_table(model)
+        return model
     from ..models.extraction import extract
 
-    return of_table(extract(model))
+    return extract(model)
 
 
 def row_digests(vectors: NDArray[np.float32]) -> Hashes:

@@ -25,7 +25,17 @@ from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Facts
 from .matched_rows import FEWEST
-from .row_fingerprints import ENDING, PRECISIONS, SKETCH, Fingerprint, Hashes, of_table, read_fingerprint, token_hashes
+from .row_fingerprints import (
+    ENDING,
+    PRECISIONS,
+    SKETCH,
+    Fingerprint,
+    Hashes,
+    as_open,
+    of_table,
+    read_fingerprint,
+    token_hashes,
+)
 from .table_side import directions
 
 Verdict: TypeAlias = Literal[
@@ -83,17 +93,13 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Kinship(Facts):
-    """Whether a table ``b`` was made from a table ``a``.
+class PairVerdict(Facts):
+    """What is told of two models, and the figures that it follows from.
 
     Attributes:
         a: Name of the first source.
         b: Name of the second source.
-        verdict: ``"same"``, ``"derived"`` (from the other or from one start), ``"extended"`` and ``"pruned"`` (b has
-            more or fewer tokens), ``"rotated"`` (the columns too), ``"same tokenizer"`` and ``"unrelated"`` (no kinship
-            in these rows), or ``"cannot tell"``.
-        score: The strongest evidence of kinship, from 0 for what chance gives to 1 for a copy.
-        p: Probability of so large a cosine in the same axes for independent trainings; ``None`` if it was not tested.
+        verdict: The answer.
         reason: What decided.
         evidence: The figures, each with its null.
         shared: Number of rows compared.
@@ -102,18 +108,11 @@ class Kinship(Facts):
 
     a: str
     b: str
-    verdict: Verdict
-    score: float
-    p: float | None
+    verdict: str
     reason: str
     evidence: tuple[Evidence, ...] = ()
     shared: int = 0
     notes: tuple[str, ...] = ()
-
-    @property
-    def kin(self) -> bool:
-        """Whether the rows of one come from those of the other, or both from one start."""
-        return self.verdict in ("same", "derived", "extended", "pruned", "rotated")
 
     def __str__(self) -> str:
         """Return the verdict, what decided, and the figures."""
@@ -127,6 +126,29 @@ class Kinship(Facts):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON."""
         return {**asdict(self), "evidence": [asdict(one) for one in self.evidence], "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class Kinship(PairVerdict):
+    """Whether a table ``b`` was made from a table ``a``.
+
+    Attributes:
+        verdict: ``"same"``, ``"derived"`` (from the other or from one start), ``"extended"`` and ``"pruned"`` (b has
+            more or fewer tokens), ``"rotated"`` (the columns too), ``"same tokenizer"`` and ``"unrelated"`` (no kinship
+            in these rows), or ``"cannot tell"``.
+        score: The strongest evidence of kinship, from 0 for what chance gives to 1 for a copy; ``None`` if it cannot be
+            told.
+        p: Probability of so large a cosine in the same axes for independent trainings; ``None`` if it was not tested.
+    """
+
+    verdict: Verdict
+    score: float | None = None
+    p: float | None = None
+
+    @property
+    def kin(self) -> bool:
+        """Whether the rows of one come from those of the other, or both from one start."""
+        return self.verdict in ("same", "derived", "extended", "pruned", "rotated")
 
 
 def kinship(a: Model, b: Model) -> Kinship:
@@ -157,21 +179,32 @@ def kinship(a: Model, b: Model) -> Kinship:
 
 def _opened(model: Model) -> Embeddings | Fingerprint:
     """Return an open source or a fingerprint as it is, and open anything else."""
-    if isinstance(model, (Embeddings, Fingerprint)):
+    if isinstance(model, Fingerprint):
         return model
-    if str(model).endswith(ENDING):
+    if not isinstance(model, Embeddings) and str(model).endswith(ENDING):
         return read_fingerprint(model)
-    from ..models.extraction import extract
-
-    return extract(model)
+    return as_open(model)
 
 
-def _prints(pair: Sequence[tuple[Embeddings | Fingerprint, Hashes]]) -> list[Fingerprint]:
-    """Return the fingerprints of two models, of open ones from tokens that both have by their hashes."""
-    return [
-        one if isinstance(one, Fingerprint) else of_table(one, among=pair[1 - place][1], hashes=own)
-        for place, (one, own) in enumerate(pair)
-    ]
+def _hashed(model: Embeddings | Fingerprint) -> tuple[Embeddings | Fingerprint, Hashes]:
+    return model, model.anchors if isinstance(model, Fingerprint) else token_hashes(model.token)
+
+
+def row_pairs(models: Sequence[Embeddings | Fingerprint]) -> tuple[RowPair, ...]:
+    """Read the rows that every two models share, of open ones from tokens that both have by their hashes.
+
+    Raises:
+        MissingTableError: If a model has no token table.
+    """
+    return tuple(
+        RowPair(
+            *(
+                one if isinstance(one, Fingerprint) else of_table(one, among=pair[1 - place][1], hashes=own)
+                for place, (one, own) in enumerate(pair)
+            )
+        )
+        for pair in combinations(map(_hashed, models), 2)
+    )
 
 
 def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
@@ -187,13 +220,11 @@ def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
     """
     if len(models) < 2:
         raise InputError(f"kinship is a matter of two models or more; got {len(models)}")
-    opened = [_opened(one) for one in models]
-    hashed = [(one, one.anchors if isinstance(one, Fingerprint) else token_hashes(one.token)) for one in opened]
-    return tuple(compared(*_prints(pair)) for pair in combinations(hashed, 2))
+    return tuple(pair.kinship() for pair in row_pairs([_opened(one) for one in models]))
 
 
 def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
-    """Compare a model with every fingerprint of a folder, the closest first.
+    """Compare a model with every fingerprint of a folder, the closest first, and those that cannot be told last.
 
     Args:
         model: As in ``kinship``.
@@ -218,38 +249,27 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
             found.append(_screened(one, read_fingerprint(file)))
         except SourceError as error:
             wrong.append(str(error))
-    return tuple(sorted(found, key=lambda pair: (-pair.kin, -pair.score))), tuple(wrong)
+    found.sort(key=lambda pair: (pair.score is None, -pair.kin, -(pair.score or 0)))
+    return tuple(found), tuple(wrong)
 
 
 def _screened(a: Fingerprint, b: Fingerprint) -> Kinship:
     """Compare a few rows, and the others if those suggest anything."""
-    found = compared(a, b, brief=True)
+    found = RowPair(a, b, brief=True).kinship()
     suggested = found.kin or len(found.evidence) > 2 or (found.p is not None and found.p <= SUGGESTED)
-    return compared(a, b) if suggested else found
+    return RowPair(a, b).kinship() if suggested else found
 
 
-def compared(a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> Kinship:
-    """Compare two fingerprints.
+class RowPair:
+    """The rows that two fingerprints share, and what is measured on them, each computed once.
 
     Args:
         a: The first.
         b: The second.
         brief: Whether to compare a few rows only, and to try no rotation where their cosines differ too much for one.
     """
-    pair = _Pair(a, b, brief=brief)
-    if reason := pair.untested():
-        return Kinship(a.name, b.name, "cannot tell", 0.0, None, reason, shared=pair.count, notes=(UNKNOWABLE,))
-    evidence = pair.evidence()
-    verdict, reason = pair.judged()
-    turned = max(pair.turned, pair.permuted) if verdict == "rotated" else 0.0
-    score = min(1.0, max(0.0, pair.equal, pair.cosine, turned))
-    return Kinship(a.name, b.name, verdict, score, pair.p, reason, tuple(evidence), pair.count, pair.notes())
 
-
-class _Pair:
-    """The rows that two fingerprints share, and what is measured on them, each computed once."""
-
-    def __init__(self, a: Fingerprint, b: Fingerprint, *, brief: bool) -> None:
+    def __init__(self, a: Fingerprint, b: Fingerprint, *, brief: bool = False) -> None:
         self.a, self.b, self.brief = a, b, brief
         _, left, right = np.intersect1d(a.anchors, b.anchors, assume_unique=True, return_indices=True)
         if brief:
@@ -265,6 +285,16 @@ class _Pair:
         """Number of shared rows."""
         return len(self.left)
 
+    def kinship(self) -> Kinship:
+        """Return whether one was made from the other."""
+        if reason := self.untested():
+            return Kinship(self.a.name, self.b.name, "cannot tell", reason, shared=self.count, notes=(UNKNOWABLE,))
+        verdict, reason = self.judged()
+        turned = max(self.turned, self.permuted) if verdict == "rotated" else 0.0
+        score = None if verdict == "cannot tell" else min(1.0, max(0.0, self.equal, self.cosine, turned))
+        told = (tuple(self.evidence()), self.count, self.notes())
+        return Kinship(self.a.name, self.b.name, verdict, reason, *told, score=score, p=self.p)
+
     def untested(self) -> str:
         """Return why nothing can be told; "" if rows can be compared."""
         a, b = self.a, self.b
@@ -278,12 +308,16 @@ class _Pair:
             return f"{self.count} rows of shared tokens can be compared; at least {FEWEST} are needed"
         return ""
 
+    @property
+    def vectors(self) -> tuple[Floats, Floats]:
+        """The shared rows as they are [n, d]."""
+        x, y = self.a.vectors[self.left], self.b.vectors[self.right]
+        return x.astype(np.float64), y.astype(np.float64)
+
     @lazy_attribute
     def rows(self) -> tuple[Floats, Floats]:
         """The shared rows minus their mean, of length 1 [n, d]."""
-        pair = (self.a.vectors[self.left], self.b.vectors[self.right])
-        wide = [np.asarray(one, np.float64) for one in pair]
-        x, y = (directions(one - one.mean(axis=0)) for one in wide)
+        x, y = (directions(one - one.mean(axis=0)) for one in self.vectors)
         return x, y
 
     @lazy_attribute
@@ -360,7 +394,7 @@ class _Pair:
         """Return the figures with their nulls."""
         found = [
             Evidence("rows equal to the bit", self.equal, 0.0, 1 / self.count),
-            Evidence("cosine in the same axes", self.cosine, 0.0, self.needed),
+            self.in_the_same_axes,
         ]
         if self.rotations:
             found += [
@@ -368,6 +402,11 @@ class _Pair:
                 Evidence("cosine after permuting columns", self.permuted, None, ROTATED),
             ]
         return found
+
+    @property
+    def in_the_same_axes(self) -> Evidence:
+        """The cosine in the same axes beside its null."""
+        return Evidence("cosine in the same axes", self.cosine, 0.0, self.needed)
 
     @lazy_attribute
     def rotations(self) -> bool:
@@ -383,6 +422,14 @@ class _Pair:
     def in_place(self) -> bool:
         """Whether rows are kin in the axes that they have."""
         return self.equal > 0 or self.p <= DECISIVE
+
+    @property
+    def too_few(self) -> str:
+        """Why an absence means nothing; "" if it means something."""
+        if self.needed <= POWER:
+            return ""
+        why = f"chance alone gives these {self.count} rows a cosine of {number(self.needed)}"
+        return f"{why}; there are too few of them, or of their directions"
 
     @lazy_attribute
     def shares(self) -> tuple[float, float]:
@@ -409,9 +456,8 @@ class _Pair:
         if self.rotations and max(self.turned, self.permuted) >= ROTATED:
             how = "a permutation of columns with signs" if self.permuted >= ROTATED else "a rotation"
             return "rotated", f"cosine {number(max(self.turned, self.permuted))} of held-out rows after {how}"
-        if self.needed > POWER:
-            why = f"chance alone gives these {self.count} rows a cosine of {number(self.needed)}"
-            return "cannot tell", f"{why}; there are too few of them, or of their directions"
+        if self.too_few:
+            return "cannot tell", self.too_few
         said = f"cosine {number(self.cosine)} in the same axes, below the {number(self.needed)} that decides"
         said += f" (p {number(self.p)})"
         if same_words:

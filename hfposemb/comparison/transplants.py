@@ -28,7 +28,7 @@ from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from ..tables.tabular import Columns, Facts, Tabular
-from .row_fingerprints import named
+from .row_fingerprints import as_open, named
 from .table_side import NEIGHBOURS, directions
 
 Method: TypeAlias = Literal["mean", "subword", "omp"]
@@ -211,15 +211,15 @@ def transplant(
     if k < 1:
         raise InputError(f"k, the number of rows in a sum, must be at least 1; got {k}")
     with shown("transplanting", progress) as told:
-        opened = _opened(base)
-        pair = _Pair.of(_table(opened), _table(_opened(donor)), k, seed)
+        opened, given = (one if isinstance(one, EmbeddingTable) else as_open(one) for one in (base, donor))
+        pair = _Pair.of(_table(opened), _table(given), k, seed)
         wanted = pair.chosen(tokens, seed)
         quality, sums = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
         salience, breakers = None, tuple[int, ...]()
         if method == "omp":
-            given = np.asarray(pair.donor.take(wanted), np.float64)
-            made = pair.sums(given, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
-            salience, found = _salience(given, made, sums, pair.ours)
+            vectors = np.asarray(pair.donor.take(wanted), np.float64)
+            made = pair.sums(vectors, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
+            salience, found = _salience(vectors, made, sums, pair.ours)
             breakers = tuple(found.tolist())
         elif method == "subword":
             made = pair.pieces([pair.labels[row] for row in wanted.tolist()], cut=_cut(opened))
@@ -229,14 +229,6 @@ def transplant(
     named = (pair.base.provenance.source, pair.donor.provenance.source)
     sizes = (len(pair.places), len(pair.alone), pair.hidden)
     return Transplant(*named, method, k, wanted, labels, made.astype(np.float32), salience, breakers, quality, *sizes)
-
-
-def _opened(model: Model) -> Embeddings | EmbeddingTable:
-    if isinstance(model, (Embeddings, EmbeddingTable)):
-        return model
-    from ..models.extraction import extract
-
-    return extract(model)
 
 
 def _table(model: Embeddings | EmbeddingTable) -> EmbeddingTable:
@@ -391,7 +383,7 @@ class _Pair:
             "omp": sums,
         }
         units = directions(self.ours)
-        near = _nearest(true, units)
+        near = nearest_shared(true, units)
         quality = tuple(self._quality(method, made[method], true, near, units, seed) for method in get_args(Method))
         return quality, (given, sums)
 
@@ -399,7 +391,7 @@ class _Pair:
         self, method: Method, made: Floats, true: Floats, near: NDArray[np.bool_], units: Singles, seed: int
     ) -> TransplantQuality:
         cosines = directions(made) @ directions(true).T
-        kept = (_nearest(made, units).astype(np.float32) @ near.T.astype(np.float32)) / NEIGHBOURS
+        kept = (nearest_shared(made, units).astype(np.float32) @ near.T.astype(np.float32)) / NEIGHBOURS
         rng = np.random.default_rng(seed)
         orders = [_shuffled(rng, self.hidden) for _ in range(DRAWS)]
         rows = np.arange(self.hidden)
@@ -434,8 +426,8 @@ def _shuffled(rng: np.random.Generator, count: int) -> Rows:
     return back
 
 
-def _nearest(rows: Floats, units: Singles) -> NDArray[np.bool_]:
-    """Return which shared rows are the ten nearest of each hidden token's row [hidden, n], itself left out."""
+def nearest_shared(rows: Floats, units: Singles) -> NDArray[np.bool_]:
+    """Return which shared rows are the ten nearest of each token's row [m, n], the one at its own place left out."""
     cosines = directions(rows).astype(np.float32) @ units.T
     np.fill_diagonal(cosines, -np.inf)
     near = np.zeros(cosines.shape, bool)

@@ -21,7 +21,7 @@ from ..files import complete_file
 from ..models.summary import table_facts
 from ..progress import Report
 from .export import safe_cell
-from .json_schema import document, schema
+from .json_schema import COMPARISON, document
 from .report import report
 from .report_page import SEED
 from .report_sections import LIBRARIES
@@ -61,7 +61,7 @@ def write_bundle(
     members = {
         "report.html": report(*sources, comparison=comparison, progress=progress).encode(),
         "comparison.json": _json(document(comparison)),
-        "schema.json": _json(schema("compare")),
+        "schema.json": _json(COMPARISON),
         "metrics.csv": _metrics(comparison),
         "pairs.csv": _pairs(comparison),
     }

@@ -14,10 +14,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..comparison.merged_rows import merge_preview
 from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
 from ..comparison.row_fingerprints import named
-from ..comparison.row_kinship import kinship
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
 from ..figures import style
@@ -28,9 +28,9 @@ from ..progress import Report, shown
 from ..text import one_line
 from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
-from .kinship_card import kinship_card
 from .report_page import Page, names_of
 from .report_sections import add_maps, add_moved_words, add_positions, add_words, pair_measures, provenance
+from .verdict_card import verdict_card
 from .vocabulary_card import vocabulary_card
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ QUANTISATION = (
     "Relative error of a token: distance of its quantised vector from the original one, divided by the original's norm."
 )
 
-ORIGINS = "At most 256 token rows of each model tell whether one was made from the other, each figure beside its null."
+ORIGINS = (
+    "At most 256 token rows of each model tell whether one was made from the other, and what averaging both would do, "
+    "each figure beside its null."
+)
 VOCABULARIES = "Tokens are compared by the text that each id stands for. What decides an answer stands beside it."
 
 
@@ -154,14 +157,15 @@ def _vocabulary(found: VocabularyDifference) -> str:
 
 
 def _add_origins(page: Page) -> None:
-    """Tell of every two models with tokens whether one was made from the other."""
+    """Tell of every two models with tokens whether one was made from the other, and what a merge would do."""
     having = [place for place, one in enumerate(page.sources) if "token" in one.tables and named(one.token)]
     cards = []
     for a, b in combinations(having, 2):
-        found = kinship(page.sources[a], page.sources[b]).to_dict()
+        merged = merge_preview(page.sources[a], page.sources[b])
         names = (page.names[a], page.names[b])
-        said = html.escape(one_line(f"{names[0]} and {names[1]}: {found['verdict']}"))
-        cards.append(f"<h3>{said}</h3>{kinship_card(found, names)}")
+        for said, found in (("", merged.origin), ("a merge ", merged)):
+            title = html.escape(one_line(f"{names[0]} and {names[1]}: {said}{found.verdict}"))
+            cards.append(f"<h3>{title}</h3>{verdict_card(found.to_dict(), names)}")
     page.add("Origins", ORIGINS if cards else "", "".join(cards))
 
 

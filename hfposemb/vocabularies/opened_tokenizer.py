@@ -25,6 +25,7 @@ from ..models.opening import small_file, tokenizer_folder
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, Source
+from ..tables.table import TOKEN_CLASSES
 from .tokenizer_rules import TokenizerRules, read_rules
 
 if TYPE_CHECKING:
@@ -112,6 +113,26 @@ def open_tokenizer(
         if bare is None:
             raise
         return _opened(bare)
+
+
+def of_labels(source: Embeddings) -> OpenedTokenizer:
+    """Return the vocabulary that the labels of an opened source's tokens state, without the rules of its tokenizer."""
+    table = source.token
+    labels = table.labels
+    if table.named is None or labels.note:
+        reason = labels.note or "its rows have no tokens, only numbers"
+        return OpenedTokenizer(source.name, rows=len(table), reason=reason)
+    kinds = [TOKEN_CLASSES[one] for one in labels.classes.tolist()]
+    pieces = {row: text for row, (text, kind) in enumerate(zip(labels, kinds, strict=True)) if kind != "padding"}
+    return OpenedTokenizer(
+        source.name,
+        "the labels of its rows",
+        pieces,
+        {row: text.encode(errors="surrogatepass") for row, text in pieces.items()},
+        added=frozenset(row for row in pieces if kinds[row] == "special"),
+        continued=any(text.startswith("##") for text in labels),
+        rows=len(table),
+    )
 
 
 def _named(source: str | Path | Source | Embeddings | Tokenizer) -> Source:

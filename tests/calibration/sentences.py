@@ -26,6 +26,7 @@ class Rule(NamedTuple):
 
 ON_PAIRS = "tests/calibration/test_rates.py::test_independent_tables_are_rarely_called_alike"
 ON_KIN = "tests/kinship/test_kinship.py::test_independent_models_of_one_tokenizer_are_not_kin"
+ON_MERGES = "tests/kinship/test_merges.py::test_verdicts_are_right"
 ON_TITLES = "tests/calibration/test_sentences.py::test_titles_say_little_of_noise"
 SURE = "tests/checks/test_sound.py::test_models_of_transformers_have_nothing_wrong"
 
@@ -35,7 +36,9 @@ RULES: dict[str, dict[str, Rule]] = {
         "moved_title": Rule("distance of a word after alignment, neighbours kept", "list of all words"),
     },
     "app/findings/compare/pair_questions.py": {
-        "answer": Rule("verdict on two vocabularies, or on rows of both", "the null of independent axes", ON_KIN),
+        "answer": Rule(
+            "verdict on two vocabularies, rows or a merge of both", "the null of independent axes", ON_MERGES
+        ),
     },
     "app/findings/compare/quantisation.py": {
         "quantisation_panels": Rule("relative errors of all tokens", "the original"),

@@ -184,14 +184,6 @@ def on_the_hub(hub: FakeHub, cases: Sequence[Case]) -> list[str]:
     return [f"hostile/{case.name}" for case in cases]
 
 
-def in_folders(folder: Path, cases: Sequence[Case]) -> list[str]:
-    for case in cases:
-        (folder / case.name).mkdir()
-        for name, content in case.build().items():
-            (folder / case.name / name).write_bytes(content)
-    return [str(folder / case.name) for case in cases]
-
-
 def assert_harmless(cases: Sequence[Case], found: dict[str, Outcome], folder: Path) -> None:
     faults = {case.name: wrong for case in cases if (wrong := found[case.name].faults(case))}
     assert not faults, "\n".join(f"{name}: {wrong}" for name, wrong in faults.items())
@@ -206,10 +198,3 @@ def test_no_configuration_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path) -> 
 def test_no_tokenizer_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path, part: int) -> None:
     cases = [case for case in TOKENIZERS if FULL or not case.name.endswith(ALIKE)][part::2]
     assert_harmless(cases, outcomes(cases, on_the_hub(hub, cases), tmp_path), tmp_path)
-
-
-@pytest.mark.skipif(not FULL, reason="make test-full tries folders too")
-def test_the_same_in_a_folder(tmp_path: Path) -> None:
-    wanted = ("code", "backtracks", "doubles", "prepends", "charsmap-0", "nested", "surrogate", "eps-", "invisible")
-    cases = [case for case in (*CONFIGS, *TOKENIZERS) if any(word in case.name for word in wanted)]
-    assert_harmless(cases, outcomes(cases, in_folders(tmp_path, cases), tmp_path), tmp_path)

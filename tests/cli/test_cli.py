@@ -47,6 +47,7 @@ COMMANDS = (
     "odd",
     "changes",
     "kinship",
+    "merge-preview",
     "transplant",
     "head",
     "cache",

@@ -56,6 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rope": ("./models/llama-002", "scalings"),
     "odd": ("sample:bert --count 2", "lists"),
     "kinship": ("sample:bert sample:gpt2", "pairs"),
+    "merge-preview": ("sample:bert sample:bert", "steps"),
     "transplant": ("sample:bert sample:gpt2 --tokens 5 -k 8", "quality"),
     "changes": (f"{SMALL} ./after --table position", "listed"),
     "head": ("./models/llama-002 --draws 19", "measures"),

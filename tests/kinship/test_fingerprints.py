@@ -49,11 +49,13 @@ def test_two_models_of_eight_billion_cost_a_few_megabytes(hub: FakeHub, tmp_path
         eight_billion(hub, tmp_path / repo.replace("/", "-"), repo, own[:0])
         for at, row in zip(anchors, own, strict=True):
             write_rows(tmp_path / repo.replace("/", "-") / "model-00001-of-00004.safetensors", NAME, int(at), row[None])
-    for pair, verdict in ((("a/base", "a/tuned"), "derived"), (("a/base", "b/other"), "same tokenizer")):
-        before = len(hub.requests)
-        found = hpe.kinship(*pair)
-        assert (found.verdict, found.shared) == (verdict, ANCHORS)
-        assert sum(one.body_bytes for one in hub.requests[before:]) <= 2 * 20e6
+    tuned, apart = ("derived", "keeps"), ("same tokenizer", "destroys")
+    for pair, verdicts in ((("a/base", "a/tuned"), tuned), (("a/base", "b/other"), apart)):
+        for answer, verdict in zip((hpe.kinship, hpe.merge_preview), verdicts, strict=True):
+            before = len(hub.requests)
+            found = answer(*pair)
+            assert (found.verdict, found.shared) == (verdict, ANCHORS)
+            assert sum(one.body_bytes for one in hub.requests[before:]) <= 2 * 20e6
 
 
 def table(seed: int, width: int = 64) -> hpe.Embeddings:
@@ -98,10 +100,12 @@ def test_a_folder_of_1000_fingerprints_is_searched(tmp_path: Path) -> None:
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0]
     turned = hpe.from_arrays(token=wanted.token.vectors @ turn, labels=wanted.token.labels.texts, name="turned")
     hpe.fingerprint(turned).save(tmp_path / "999.kinship.safetensors")
+    hpe.fingerprint(table(7, 32)).save(tmp_path / "0.kinship.safetensors")
     (tmp_path / "other.kinship.safetensors").write_bytes(b"PK")
     found, wrong = search(mine, tmp_path)
     assert len(found) == 1000
     assert [(one.b, one.verdict) for one in found if one.kin] == [("model 7", "same"), ("turned", "rotated")]
+    assert [one.score for one in found].index(None) == 999, "what cannot be told comes last"
     assert wrong == (wrong[0],)
     assert "other.kinship.safetensors is no fingerprint" in wrong[0]
 

@@ -102,8 +102,8 @@ def test_independent_models_of_one_tokenizer_are_not_kin(unrelated: list[Kinship
 
 
 def test_the_score_tells_kin_from_others(made: dict[str, list[Kinship]], unrelated: list[Kinship]) -> None:
-    kin = np.array([one.score for several in made.values() for one in several])
-    others = np.array([one.score for one in unrelated])
+    kin = np.array([one.score for several in made.values() for one in several], np.float64)
+    others = np.array([one.score for one in unrelated], np.float64)
     area = (kin[:, None] > others).mean() + (kin[:, None] == others).mean() / 2
     assert area >= 0.99
 
@@ -178,6 +178,7 @@ def test_what_is_not_tested_is_never_no(independent: Rows, change: object, reaso
     rows, words = change(independent[0], corpus()[0])  # type: ignore[operator]
     found = hpe.kinship(source(independent[0]), source(rows, words))
     assert found.verdict == ("cannot tell" if reason else "derived")
+    assert (found.score is None) == bool(reason)
     assert reason in found.reason
 
 
@@ -197,7 +198,8 @@ def test_few_directions_prove_nothing() -> None:
 
 def test_rows_that_do_not_differ_or_are_not_finite_prove_nothing(independent: Rows) -> None:
     one = np.tile(np.arange(WIDTH, dtype=np.float32), (600, 1))
-    assert hpe.kinship(source(one), source(independent[0])).verdict == "cannot tell"
+    found = hpe.kinship(source(one), source(independent[0]))
+    assert (found.verdict, found.score, found.to_dict()["score"]) == ("cannot tell", None, None)
     assert hpe.kinship(source(one * np.nan), source(independent[0])).reason.startswith("0 rows")
     holes = independent[0].copy()
     holes[::2, 3] = np.nan

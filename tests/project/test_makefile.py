@@ -95,5 +95,5 @@ def test_every_test_in_a_browser_is_in_a_folder_that_make_names() -> None:
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ntest-browser:")[2].partition("\n\n")[0]
     named = re.findall(r" (tests/\w+)", recipe)
     marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark." + "browser" in path.read_text("utf-8")]
-    assert len(marked) > 2
+    assert marked
     assert all(str(path.relative_to(ROOT)).startswith(tuple(f"{name}/" for name in named)) for path in marked)

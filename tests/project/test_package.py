@@ -86,7 +86,7 @@ checkpoints -> tables
 models -> checkpoints tables samples
 analysis -> tables
 composition -> analysis tables
-comparison -> composition analysis models tables
+comparison -> vocabularies composition analysis models tables
 figures -> comparison composition analysis tables
 checks -> models analysis checkpoints tables samples
 vocabularies -> checks models checkpoints tables

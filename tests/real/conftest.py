@@ -1,4 +1,4 @@
-"""The real models: MiniLM as it is published, and checkpoints of real sizes that are made once and kept."""
+"""The real models: MiniLM as it is published, and one of 50,257 words that is made once and kept."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import browser as browser  # one for this folder: Playwright has one event loop
-from tests.conftest import FULL
 
-from .checkpoints import RECIPES, made
-
-MODELS = ("minilm", *RECIPES) if FULL else ("minilm", "gpt2")
-"""What is gone through: in `make test` one model that was trained and one of 50,257 words."""
+from .checkpoints import gpt2
 
 
 @pytest.fixture(scope="session")
 def real(minilm_folder: Path) -> dict[str, str]:
     """The folder of every model by its name."""
-    return {name: str(minilm_folder if name == "minilm" else made(name)) for name in MODELS}
+    return {"minilm": str(minilm_folder), "gpt2": str(gpt2())}
 
 
 @pytest.fixture(scope="session")

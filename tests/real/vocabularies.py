@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sysconfig
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
 from pathlib import Path
 
 import numpy as np
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from hfposemb import samples
 
@@ -48,8 +45,6 @@ SCRIPTS = {
     "Han": (0x4E00, 0x9FFF),
 }
 """Where the letters of 26 scripts stand in Unicode."""
-
-_EMOJI = [chr(code) for code in (*range(0x1F600, 0x1F650), *range(0x1F300, 0x1F321), *range(0x1F680, 0x1F6C6))]
 
 
 def text_at_hand() -> list[str]:
@@ -120,59 +115,3 @@ def _made_words(*, seed: int) -> Iterator[str]:
 
 def _letters(first: int, last: int) -> list[str]:
     return [chr(code) for code in range(first, last + 1) if unicodedata.category(chr(code)).startswith("L")]
-
-
-def gemma(size: int, texts: Iterable[str]) -> Tokenizer:
-    """Return a BPE with byte fallback and ``▁`` for spaces that is laid out as Gemma's: oddities first, words after."""
-    head = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "[multimodal]", *(f"<unused{one}>" for one in range(99))]
-    head += ["<start_of_turn>", "<end_of_turn>", *("\n" * n for n in range(1, 32)), *("▁" * n for n in range(2, 32))]
-    head += ["\t" * n for n in range(1, 32)]
-    head += [f"<{slash}{tag}>" for tag, slash in product(("table", "tr", "td", "h1", "b", "script"), ("", "/"))]
-    head += [f"<0x{byte:02X}>" for byte in range(256)]
-    tail = [*map(chr, range(0x80, 0xA0)), "\x0b", "\x0c", "\x7f", "\u200b", "\u200d", "\u202e", "\ufeff", "\u2028"]
-    tail += ["-" * 100, "=" * 64, "▁" + "ha" * 49, "*" * 100, *(f"<unused{one}>" for one in range(99, 6_242))]
-    tail += _EMOJI + [f"{one}\ufe0f" for one in _EMOJI[:20]] + ["👨\u200d👩\u200d👧", "🏳\ufe0f\u200d🌈"]
-    tail += ["\u00e9", "e\u0301", "\u0430", "\uff41", "\u210c", "\ufb01", "fi\u200c", "\u212a", "\u212b", "\u00c5"]
-    tail += ["<b>", "</style>", "&amp;", "{{x}}", "a\\n"]
-    words = _words(texts)
-    ids: dict[str, int] = {token: row for row, token in enumerate(dict.fromkeys(head))}
-    merges: list[tuple[str, str]] = []
-    tail = [token for token in dict.fromkeys(tail) if token not in ids]
-    kept = set(tail)
-    room = size - len(tail)
-    made = _made_words(seed=0)
-    while len(ids) < room:
-        word = next(words, None) or next(made)
-        _grow(word.replace(" ", "▁"), ids, merges, room, kept)
-    ids |= {token: room + row for row, token in enumerate(tail)}
-    merges.sort(key=lambda pair: (not pair[0].startswith("▁"), len(pair[0])))
-    tokenizer = Tokenizer(models.BPE(ids, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    tokenizer.normalizer = normalizers.Replace(" ", "▁")
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    added = [token for token in ids if token.startswith(("<unused", "<start_", "<end_"))] + head[:6]
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in added])
-    assert tokenizer.get_vocab_size() == size, (tokenizer.get_vocab_size(), size)
-    return tokenizer
-
-
-def _grow(word: str, ids: dict[str, int], merges: list[tuple[str, str]], room: int, kept: set[str]) -> None:
-    """Add a word to a vocabulary, with all its beginnings and the merges that make them; ``kept`` come later."""
-    for end in range(1, len(word) + 1):
-        start, last = word[: end - 1], word[end - 1]
-        for piece in (last, word[:end]):
-            if piece in ids or piece in kept:
-                continue
-            if len(ids) == room:
-                return
-            ids[piece] = len(ids)
-            if piece == word[:end] and start:
-                merges.append((start, last))
-
-
-def _words(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the words of texts, the frequent first, each with its leading space and every other one without."""
-    counts = Counter(word for text in texts for word in re.findall(r"[A-Za-z]{2,16}", text))
-    for row, (word, _) in enumerate(counts.most_common(60_000)):
-        yield f" {word}"
-        if row % 2 == 0:
-            yield word

@@ -23,7 +23,7 @@ from hfposemb.comparison.metrics import MEASURES
 from hfposemb.comparison.results import Comparison
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.reports.html_tables import finding, metrics_table, pairs_tables, standing
-from hfposemb.reports.json_schema import document, schema
+from hfposemb.reports.json_schema import COMPARISON, document
 from hfposemb.reports.report import report, write_report
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.null_comparison import Null
@@ -132,7 +132,8 @@ def test_the_page_tells_the_origin_of_every_two_models(
 ) -> None:
     origins = page.partition("<h2>Origins</h2>")[2].partition("</section></section>")[0]
     expected = hpe.kinship(*compared[0][:2])
-    assert origins.count("<h3>") == 1, "a sinusoid has no tokens"
+    assert origins.count("<h3>") == 2, "a sinusoid has no tokens"
+    assert f": a merge {hpe.merge_preview(*compared[0][:2]).verdict}</h3>" in origins
     assert f": {expected.verdict}</h3>" in origins
     assert html.escape(sentence_case(one_line(expected.reason))) in origins
 
@@ -242,7 +243,7 @@ def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embedd
 
 def violations(value: Any) -> list[str]:
     """Return where a document is not as its JSON Schema says."""
-    found = jsonschema.Draft202012Validator(schema("compare")).iter_errors(value)
+    found = jsonschema.Draft202012Validator(COMPARISON).iter_errors(value)
     return [f"{one.json_path}: {one.message}" for one in found]
 
 
@@ -295,4 +296,4 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["compare", "--schema"])
     assert stopped.value.code == 0
-    assert json.loads(capsys.readouterr().out) == schema("compare")
+    assert json.loads(capsys.readouterr().out) == COMPARISON

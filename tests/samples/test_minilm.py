@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import re
 import shutil
@@ -289,15 +288,6 @@ def test_trust_is_that_of_the_stored_points(sample: Embeddings, dims: int) -> No
     assert quality.trustworthiness == pytest.approx(found.trust.trustworthiness.mean(), abs=1e-3)
     assert quality.continuity == pytest.approx(found.trust.continuity.mean(), abs=1e-3)
     assert quality.points == len(found.trust.points)
-
-
-@in_full
-def test_positions_are_laid_out_as_the_library_does(sample: Embeddings) -> None:
-    made, found = hpe.project(sample.position, method="umap", progress=False), stored_map(sample.position.table, 2)
-    assert found is not None
-    assert found.trust is not None
-    assert json.loads(json.dumps(dict(made.parameters))) == dict(found.parameters)
-    assert made.quality.neighbours_kept == pytest.approx(found.trust.neighbours_kept.mean(), abs=0.05)
 
 
 def test_other_tables_have_no_map(sample: Embeddings, original: Embeddings) -> None:

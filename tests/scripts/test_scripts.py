@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import hfposemb as hpe
-from tests.conftest import in_full
 from tests.hub import FakeHub
 from tests.hub.training import add_run
 
@@ -21,26 +20,15 @@ LAST = {
     "neighbours_table": "neighbours in both models 11",
     "cluster_tokens": "neighbours that agree 10",
     "notebook_cells": "metrics of both 35 mean norm 0.168",
-    "polars_survey": "most isotropic random:256x128 0.66",
     "training_run": "effective rank",
-    "hundred_threads": "rising from lab/run@step90",
-    "hundred_processes": "effective rank",
-    "torch_embedding": "largest difference 0.000000",
-    "own_module": "positions that changed 32 strongest period 2.0",
-    "adapter_rows": "changed rows [3, 7, 11]",
 }
 """Last line that each script prints, or how it starts where the test below knows the rest."""
 
-NEEDS = {"plot_norms": "matplotlib", "polars_survey": "polars", "adapter_rows": "peft"}
-SLOW = {"hundred_threads", "hundred_processes", "torch_embedding", "own_module", "adapter_rows", "polars_survey"}
-"""Scripts that import torch, start processes or read a hundred checkpoints; others are of the same kind."""
 
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[in_full] if name in SLOW else []) for name in LAST])
-def test_a_script_ends_with_its_figure(name: str, hub: FakeHub, tmp_path: Path) -> None:
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
-    add_run(hub, 100 if name.startswith("hundred") else 12, positions=48, width=16)
+@pytest.mark.parametrize("name", [name for name in LAST if name != "training_run"])
+def test_a_script_ends_with_its_figure(name: str, tmp_path: Path) -> None:
+    if name == "plot_norms":
+        pytest.importorskip("matplotlib")
     assert run(name, tmp_path).startswith(LAST[name])
 
 

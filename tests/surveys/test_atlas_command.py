@@ -26,8 +26,7 @@ from hfposemb.surveys.survey_dataset import figure_columns, model_columns, write
 from hfposemb.surveys.survey_folder import rows_of
 from hfposemb.surveys.worker_pool import Engine
 from tests.atlas import ROWS
-from tests.conftest import FULL, Build
-from tests.support.survey_models import write_models
+from tests.conftest import Build
 
 ONE = Engine(workers=1)
 EVIL = '<script>alert("x")</script>'
@@ -194,22 +193,3 @@ def test_a_parquet_file_of_something_else_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(InputError, match="is not a parquet file of a survey's rows"):
         rows_of(str(tmp_path / "broken.parquet"))
-
-
-@pytest.mark.skipif(not FULL, reason="runs in make test-full: 300 checkpoints take minutes")
-def test_three_hundred_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All metrics of 300 checkpoints, from the command line to the page and the dataset."""
-    sources = write_models(tmp_path / "models", 300)
-    (tmp_path / "models.txt").write_text("\n".join(sources))
-    out, data = str(tmp_path / "survey"), str(tmp_path / "dataset")
-    assert main(["survey", "--file", str(tmp_path / "models.txt"), "--draws", "39", "--out", out]) == 0
-    capsys.readouterr()
-    assert main(["atlas", out, "--dataset", data, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["models"], facts["failed"]) == (300, {})
-    assert facts["bytes"] < 6_000_000
-    models = pandas.read_parquet(f"{data}/models.parquet").set_index("source")
-    assert set(models["architecture"]) == {"bert", "gpt2", "llama", "roberta"}
-    assert set(models["kind"]) == {"learned", "rotary"}
-    source = hpe.extract(sources[1])
-    assert models.loc[sources[1], "mean norm"] == pytest.approx(hpe.norms(source.position).mean(), rel=1e-6)

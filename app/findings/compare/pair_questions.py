@@ -1,4 +1,4 @@
-"""The folds of two models: whether ids name the same texts, and whether one was made from the other."""
+"""The folds of two models: whether ids name the same texts, whether one comes from the other, what a merge would do."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.reports.kinship_card import kinship_card
+from hfposemb.reports.verdict_card import verdict_card
 from hfposemb.reports.vocabulary_card import vocabulary_card
 from hfposemb.text import one_line
 
 from ...components.events import QUIET
 from ...components.recipe import COPY_JS, folded_code
 from ...jobs import measuring
-from ...recipes.comparison_snippets import origin, vocabularies
+from ...recipes.comparison_snippets import of_pair
 from ...session.library import allowed, source_key
 from ..start.file_checks import has_files
 from .comparison import Compared
 
 if TYPE_CHECKING:
-    from ...components.recipe import Recipe
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
     from ...session.opened import Opened
     from ...session.state import Session
 
 AGAIN = "Compare again"
+FIGURES = "{one.name: one.value for one in found.evidence}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PairQuestion:
         compute: Answers for two sources, in the child.
         said: Name of the answer's line that is shown beside the question.
         card: HTML of an answer, given the names of the sources.
-        recipe: The code of an answer.
+        asks: The function of ``hfposemb`` that answers, the command, and the code of what is shown of its answer.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PairQuestion:
     compute: Callable[..., dict[str, Any]]
     said: str
     card: Callable[[Mapping[str, Any], Sequence[str]], str]
-    recipe: Callable[[Opened, Opened], Recipe]
+    asks: tuple[str, str, str]
 
     def answer(self, found: Mapping[str, Any]) -> str:
         """Return the line of an answer that is shown beside the question."""
@@ -72,18 +72,29 @@ VOCABULARY = PairQuestion(
     compute=measuring.vocabulary,
     said="headline",
     card=vocabulary_card,
-    recipe=vocabularies,
+    asks=("vocabulary_difference", "vocab", "{name: one.answer for name, one in found.answers.items()}"),
 )
 ORIGIN = PairQuestion(
     name="kinship",
     asked="One origin?",
     label="Kinship",
     reading="Reading rows of both models…",
-    compute=measuring.kinship,
+    compute=partial(measuring.of_rows, "kinship"),
     said="verdict",
-    card=kinship_card,
-    recipe=origin,
+    card=verdict_card,
+    asks=("kinship", "kinship", FIGURES),
 )
+MERGE = PairQuestion(
+    name="merge_preview",
+    asked="What would a merge do?",
+    label="Merge",
+    reading="Reading rows of both models…",
+    compute=partial(measuring.of_rows, "merge_preview"),
+    said="verdict",
+    card=verdict_card,
+    asks=("merge_preview", "merge-preview", FIGURES),
+)
+QUESTIONS = (VOCABULARY, ORIGIN, MERGE)
 
 
 def pair_key(name: str, a: str, b: str, *, public: bool) -> Hashable:
@@ -126,7 +137,7 @@ def pair_page(
         said = "The comparison was stopped." if stopped else question.reading
         return f"<p>{html.escape(said)}</p>"
     names = [one.name for one in sides]
-    return question.card(found, names) + folded_code(question.recipe(*sides), question.answer(found))
+    return question.card(found, names) + folded_code(of_pair(*question.asks, *sides), question.answer(found))
 
 
 def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> None:

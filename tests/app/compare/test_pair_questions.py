@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.findings.compare.pair_questions import ORIGIN, VOCABULARY, PairQuestion, measure, pair_key, pair_page, sides_of
+from app.findings.compare.pair_questions import (
+    MERGE,
+    ORIGIN,
+    QUESTIONS,
+    VOCABULARY,
+    PairQuestion,
+    measure,
+    pair_key,
+    pair_page,
+    sides_of,
+)
 from app.jobs.visitor import Visitor
+from app.recipes.comparison_snippets import of_pair
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 from tests.support.app.models import MANY, checkpoint
@@ -21,7 +32,7 @@ from tests.support.app.views import run
 EVIL = "<img src=x onerror=alert(1)>"
 
 
-@pytest.mark.parametrize("question", [VOCABULARY, ORIGIN], ids=lambda one: one.name)
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
 def test_a_fold_shows_what_the_function_returns(
     question: PairQuestion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,16 +49,17 @@ def test_a_fold_shows_what_the_function_returns(
     found = session.library.results.get(pair_key(question.name, *texts, public=False))
     page = pair_page(question, sides, found, stopped=False)
     assert EVIL not in page
-    for value in run(question.recipe(*sides).python).values():
+    for value in run(of_pair(*question.asks, *sides).python).values():
         assert (value.capitalize() if isinstance(value, str) else f"<td>{number(value)}</td>") in page
-    if question is ORIGIN:
-        expected = hpe.kinship(*texts)
-        assert (question.answer(found), expected.verdict) == ("Derived", "derived")
+    if question is VOCABULARY:
+        assert question.answer(found) == hpe.vocabulary_difference(*texts).to_dict()["headline"]
+    else:
+        expected = hpe.merge_preview(*texts) if question is MERGE else hpe.kinship(*texts)
+        answer = {MERGE: "keeps", ORIGIN: "derived"}[question]
+        assert (question.answer(found), expected.verdict) == (answer.capitalize(), answer)
         assert html.escape(sentence_case(one_line(expected.reason))) in page
         assert f"{expected.shared:,} rows of the same tokens were compared" in page
         assert f"<td>{number(expected.evidence[1].value)}</td>" in page
-    else:
-        assert question.answer(found) == hpe.vocabulary_difference(*texts).to_dict()["headline"]
 
 
 def test_a_fold_is_for_two_models_with_files() -> None:
@@ -55,9 +67,10 @@ def test_a_fold_is_for_two_models_with_files() -> None:
     assert sides_of(session.open(session.first), None, session) is None
 
 
-def test_a_fold_says_of_rows_that_were_not_compared_only_why() -> None:
-    found = hpe.kinship("sample:minilm", "sample:gpt2").to_dict()
-    card = ORIGIN.card(found, ("MiniLM", "GPT-2"))
+@pytest.mark.parametrize("question", [ORIGIN, MERGE], ids=lambda one: one.name)
+def test_a_fold_says_of_rows_that_were_not_compared_only_why(question: PairQuestion) -> None:
+    found = getattr(hpe, question.name)("sample:minilm", "sample:gpt2").to_dict()
+    card = question.card(found, ("MiniLM", "GPT-2"))
     assert "were compared" not in card
     assert "Evidence" not in card
     assert "Their rows have 384 and 128 numbers; only rows of one width are compared." in card

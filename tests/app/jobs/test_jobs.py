@@ -187,14 +187,6 @@ def test_memory_beyond_the_bound_is_one_line() -> None:
     assert children.Job(len, b"small", memory=2**30).result() == 5
 
 
-@pytest.mark.skipif(not FULL, reason="make test-full lays out a large vocabulary too")
-def test_umap_fits_into_the_memory_of_strangers() -> None:
-    work = partial(children.umap, public=True)
-    bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
-    found = children.Job(work, "random:50000x768", "token", 2, **bounds).result()
-    assert found.coordinates.shape == (50_000, 2)
-
-
 # --- the line --------------------------------------------------------------------------------------------------------
 
 

@@ -204,6 +204,7 @@ def test_check(client: Client) -> None:
             "can be opened only if the app runs on your own machine",
         ),
         ("kinship", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
+        ("merge_preview", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
         ("compare", {"sources": []}, "sources must be a list of 1 to 8 entries"),
         ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 entries"),
     ],
@@ -228,6 +229,7 @@ REQUIRED: dict[str, list[Any]] = {
     "check": ["sample:bert"],
     "vocabulary": ["sample:bert", "sample:gpt2"],
     "kinship": ["sample:bert", "sample:gpt2"],
+    "merge_preview": ["sample:bert", "sample:gpt2"],
 }
 
 

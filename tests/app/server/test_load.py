@@ -16,9 +16,7 @@ from hfposemb.app.jobs.queue import BUSY, TWICE, in_line
 from hfposemb.app.limits import MOST_WAITING
 from hfposemb.app.server.event_streams import MOST_STREAMS
 
-from tests.conftest import FULL, in_full
-from tests.support.app.crowd import LEAST
-from tests.support.app.crowd import crowd as asked_by_many
+from tests.conftest import FULL
 from tests.support.app.serving import Served, Visitor
 
 VISITORS, SECONDS = (50, 60.0) if FULL else (5, 2.0)
@@ -94,14 +92,6 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
     print(f"memory: {first >> 20} MB after a crowd, {second >> 20} MB after another")
     assert second - first < most, (first, second)
     assert "Traceback" not in served.said
-
-
-@in_full
-def test_every_question_of_a_crowd_is_answered(served: Served) -> None:
-    """The short version of what ``tests.benchmarks.visitors`` measures."""
-    found = asked_by_many(served.url, visitors=VISITORS, seconds=SECONDS, pause=(0.0, 0.1))
-    assert len(found) >= LEAST * VISITORS
-    assert [one for one in found if one.lost or one.said] == []
 
 
 def test_sources_in_turn_leave_memory_flat(served: Served) -> None:

@@ -352,6 +352,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "check": {},
     "vocabulary": {"other": "sample:bert"},
     "kinship": {"other": "sample:bert"},
+    "merge_preview": {"other": "sample:bert"},
 }
 """The endpoints, which are the tools too, with what each is given beside the source."""
 

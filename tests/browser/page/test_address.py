@@ -6,11 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
 
-import pytest
-
 from tests.browser.conftest import TIMEOUT
 from tests.browser.waiting import drawn, open_tab, unfold_bar, until
-from tests.conftest import FULL, in_full
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -87,61 +84,33 @@ def _controls(page: Page) -> list[Any]:
     return found
 
 
-LINKS = {
-    "start": {"sentence": "a queen saw the king"},
-    "positions": {
-        "dims": "2",
-        "length": "128",
-        "position": "7",
-        "waves": "1, 2",
-        "map-of-shift": "orthogonal",
-        "shifted-by": "1",
-    },
-    "tokens": {
-        "space": "3-D",
-        "colour": "Norm",
-        "word": "queen",
-        "layout": "PCA",
-        "words": "king, queen, earth",
-        "pairs": "unfolded",
-        "spread": "unfolded",
-        "odd": "unfolded",
-        "search": "regex:^.?kin",
-        "selection": "class:unused",
-        "centred": "True",
-    },
-    "words": {
-        "text": "a queen saw the king",
-        "before": "the king saw a queen",
-        "whose": "sinusoid",
-        "size": "Their own norm",
-        "amplitude": "2.5",
-        "anchors": "father,earth",
-        "place": "2",
-        "part-of-logits": "word · position",
-        "head": "1",
-    },
+LINK = {
+    "space": "3-D",
+    "colour": "Norm",
+    "word": "queen",
+    "layout": "PCA",
+    "words": "king, queen, earth",
+    "pairs": "unfolded",
+    "spread": "unfolded",
+    "odd": "unfolded",
+    "search": "regex:^.?kin",
+    "selection": "class:unused",
+    "centred": "True",
 }
-"""What a link to each tab may hold, all of it other than at first."""
+"""What a link to a tab may hold, all of it other than at first."""
 
 
 SOURCES = ("sample:bert", "random:300x64?seed=8")
-SMALL = {"positions": ("sinusoidal:160x16", "random:160x16?seed=8")}
 SMALLEST = ("random:42x16", "sinusoidal:42x16")
 """Where all that a link opens is measured, small tables are enough."""
 
 
-@pytest.mark.parametrize("tab", LINKS if FULL else ("tokens",))
-def test_a_link_opened_elsewhere_shows_the_same(
-    browser: Browser, page: Page, site: Callable[..., str], tab: str
-) -> None:
-    at = {} if tab == "start" else {"tab": [tab]}
-    page.goto(f"{site(*SMALL.get(tab, SOURCES))}?tab={tab}")
+def test_a_link_opened_elsewhere_shows_the_same(browser: Browser, page: Page, site: Callable[..., str]) -> None:
+    page.goto(f"{site(*SOURCES)}?tab=tokens")
     drawn(page)
     plain, first = _settled(page, lambda found: True), _controls(page)
-    wanted = {name: [value] for name, value in LINKS[tab].items()} | at
-    _follow(page, urlencode({"tab": tab, **LINKS[tab]}))
-    until(page, lambda: _query(page), wanted)
+    _follow(page, urlencode({"tab": "tokens", **LINK}))
+    until(page, lambda: _query(page), {"tab": ["tokens"], **{name: [value] for name, value in LINK.items()}})
     shown = _settled(page, lambda found: found != plain)
     assert shown != plain
     found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
@@ -169,25 +138,6 @@ def _copied(page: Page) -> dict[str, list[str]]:
     button.click()
     until(page, button.inner_text, "Copied")
     return parse_qs(str(page.evaluate("navigator.clipboard.readText()")).partition("?")[2])
-
-
-@in_full
-def test_a_link_unfolds_what_was_unfolded(browser: Browser, page: Page, site: Callable[..., str]) -> None:
-    page.goto(f"{site(*SMALL['positions'])}?tab=positions")
-    drawn(page)
-    page.locator(".fold-shifts > button").click()
-    until(page, lambda: _query(page), {"tab": ["positions"], "shifts": ["unfolded"]})
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    other = context.new_page()
-    other.goto(str(page.evaluate("location.href")))
-    other.locator(".fold-shifts .panel[data-state=drawn]").first.wait_for()
-    assert other.locator(".fold-tests > button.open").count() == 0
-    drawn(other)
-    other.locator(".fold-shifts > button").click()
-    until(other, lambda: _query(other), {"tab": ["positions"]})
-    other.go_back()
-    other.locator(".fold-shifts > button.open").wait_for()
-    context.close()
 
 
 def _follow(page: Page, query: str) -> None:
@@ -220,6 +170,3 @@ def _settled(page: Page, enough: Callable[[dict[str, Any]], bool]) -> dict[str, 
         page.wait_for_timeout(1500)
         drawn(page)
     return found
-
-
-"""Fields that the address does not name themselves, and why."""

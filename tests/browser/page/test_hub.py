@@ -14,7 +14,6 @@ from safetensors.numpy import save
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, open_tab, until
-from tests.conftest import in_full
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -84,16 +83,3 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
     assert before < 100_000 + ROWS * WIDTH * 4
     drawn(opened)
     assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()
-
-
-@in_full
-def test_models_are_suggested_while_a_name_is_typed(opened: Page, hub: FakeHub, repo: str) -> None:
-    open_tab(opened, "Positions")
-    field = opened.get_by_label("Models to compare (up to 8)").locator("visible=true")
-    field.click()
-    field.press_sequentially("gpt", delay=20)
-    choices = opened.get_by_role("option")
-    until(opened, choices.all_inner_texts, lambda texts: any("another-gpt" in text for text in texts))
-    assert field.input_value() == "gpt", "what is typed stays"
-    choices.filter(has_text="small-gpt").click()
-    opened.locator(f'.panel[data-key="{repo}"]:visible').first.wait_for()

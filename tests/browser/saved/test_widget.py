@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 BERT, GPT2 = "sample:bert", "sample:gpt2"
-MARKED = ".hfposemb-widget :is(.mark, .cross)"
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import hfposemb as hpe
 from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
 from app.session.source_names import short_names
-from tests.browser.waiting import accessible_everywhere, drawn, no_sideways_page, still, until
-from tests.conftest import in_full
+from tests.browser.waiting import drawn, still, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -98,29 +97,3 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
     done = [item.inner_text() for item in page.locator(".lessons li.done").all()]
     assert done == [f"{LESSONS[place].title}, done" for place in (6, 7)]
     assert page.locator(".lessons [aria-current]").inner_text() == LESSONS[0].title
-
-
-@in_full
-def test_lessons_are_for_everybody(page: Page, site: Callable[..., str]) -> None:
-    card = start(page, site, link(1))
-    until(page, lambda: page.evaluate("document.activeElement.textContent"), LESSONS[0].title)
-    card.get_by_role("radio").first.wait_for()
-    page.keyboard.press("Tab")
-    page.keyboard.press("Space")
-    until(page, card.get_by_role("radio").first.is_checked, True)
-    for _ in range(3):  # each choice is a stop of its own
-        page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent").strip() == "Reveal"
-    page.keyboard.press("Enter")
-    card.get_by_text("Try it:").wait_for()
-    accessible_everywhere(page)
-
-
-@in_full
-def test_the_list_of_lessons_is_for_everybody(page: Page, site: Callable[..., str]) -> None:
-    start(page, site)
-    page.get_by_text("Short lessons").focus()
-    page.keyboard.press("Enter")
-    page.get_by_role("link", name=LESSONS[0].title).wait_for()
-    no_sideways_page(page)
-    accessible_everywhere(page)

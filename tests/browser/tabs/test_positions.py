@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-import transformers
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
@@ -17,7 +15,6 @@ from hfposemb.checks.rope_report import rope_report
 from hfposemb.numbers import number
 from tests.browser import waiting
 from tests.browser.waiting import accessible_everywhere, drawn, unfold_bar, until
-from tests.conftest import in_full
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -211,49 +208,6 @@ def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build:
     assert names == ["holes"]
     names = page.locator(".panel[data-key=kernel] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
     assert names == ["llama"]
-
-
-@in_full
-def test_patches_are_tiles_and_a_click_shows_one_large(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
-    config = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
-    model = transformers.ViTModel(transformers.ViTConfig(image_size=(32, 48), patch_size=8, **config))
-    torch.nn.init.normal_(model.embeddings.position_embeddings)
-    model.save_pretrained(tmp_path / "vit")
-    source = str(tmp_path / "vit")
-    open_tab(page, site, source)
-    cosines = hpe.extract(source).position.matrix()[1:, 1:].reshape(4, 6, 4, 6)
-    tiles, large = (page.locator(f'.panel[data-key="{source} {key}"]') for key in ("tiles", "map"))
-    assert "Rows explain" in tiles.inner_text()
-    assert "4 × 6 patches" in tiles.inner_text()
-    numbers = "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
-    z = np.array(tiles.locator(".plot").evaluate(numbers), np.float64)
-    for row, column in ((0, 0), (2, 4), (3, 5)):
-        tile = z[5 * row : 5 * row + 4, 7 * column : 7 * column + 6]
-        assert np.abs(tile - cosines[row, column]).max() < 1e-5
-
-    def drawn_large() -> list[list[float]]:
-        found: list[list[float]] = large.locator(".plot").evaluate(numbers)
-        return found
-
-    def shows(row: int, column: int) -> None:
-        until(page, drawn_large, lambda z: bool(np.abs(np.asarray(z) - cosines[row, column]).max() < 1e-5))
-
-    shows(2, 3)
-    plot = tiles.locator(".plot")
-    plot.scroll_into_view_if_needed()
-    x, y = waiting.point(
-        page,
-        plot,
-        """(stage) => { const { xaxis, yaxis } = stage._fullLayout, { x, y } = stage.data[0];
-        return [xaxis._offset + xaxis.d2p(x[7 * 5 + 2]), yaxis._offset + yaxis.d2p(y[5 * 1 + 2])]; }""",
-    )
-    page.mouse.move(x + 2, y + 2)
-    plot.get_by_text("row 1, column 5 and row 2, column 2").wait_for()
-    page.mouse.down()
-    page.mouse.up()
-    shows(1, 5)
-    assert "row\u00a01, column\u00a05" in large.inner_text()
-    waiting.accessible(page)
 
 
 def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page: Page, tmp_path: Path) -> None:

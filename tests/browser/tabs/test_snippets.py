@@ -9,12 +9,11 @@ import nbformat
 
 from app.components.plot import Panel
 from app.session.shown_positions import View
-from tests.browser.waiting import accessible, drawn, held, no_sideways_page, open_tab, still, unfold_bar, until
-from tests.conftest import in_full
+from tests.browser.waiting import accessible, held, no_sideways_page, open_tab, still, unfold_bar, until
 from tests.support.app.sessions import open_session
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 SMALL = ("sinusoidal:44x16", "random:44x16")
 
@@ -87,36 +86,3 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     page.keyboard.press("Escape")
     until(page, fold.is_visible, False)
     assert more.evaluate("(node) => node === document.activeElement")
-
-
-@in_full
-def test_a_citation_has_an_address_that_others_can_open(browser: Browser, site: Callable[..., str]) -> None:
-    url = site(*SMALL)
-    context = browser.new_context()
-    try:
-        page = context.new_page()
-        page.goto(url.replace("127.0.0.1", "me.localhost") + "?kind=Untrained")  # which a browser finds here, too
-        drawn(page)
-        panel = page.locator('section.panel[data-key="picture"]')
-        until(page, lambda: page.get_by_role("radio", name="Untrained").is_checked(), True)
-        held(panel, "Python").click()
-        cite = panel.locator(".recipe pre").last.text_content() or ""
-        assert f"  url = {{{page.evaluate('location.href')}}}\n}}" in cite
-        assert "kind=Untrained" in cite
-    finally:
-        context.close()
-
-
-@in_full
-def test_a_page_that_may_not_copy_selects_the_text(page: Page, site: Callable[..., str]) -> None:
-    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    page.goto(site(*SMALL))
-    drawn(page)
-    panel = page.locator('section.panel[data-key="input"], section.panel[data-key="picture"]').last
-    held(panel, "Python").click()
-    button = panel.get_by_role("button", name="Copy Python")
-    button.click()
-    until(page, button.inner_text, "Selected")
-    assert (
-        page.evaluate("getSelection().toString()").strip() == (panel.locator("pre").first.text_content() or "").strip()
-    )

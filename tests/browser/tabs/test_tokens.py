@@ -12,9 +12,7 @@ import pytest
 
 import hfposemb as hpe
 from tests.browser.waiting import accessible_everywhere, drawn, panel, point, still, unfold_bar, until
-from tests.conftest import in_full
 from tests.support.app.models import MANY, WORDS, checkpoint, untied
-from tests.support.processes.waiting import workers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -214,42 +212,6 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     until(page, lambda: selected(page), count)
     panel(page, "selection").get_by_role("button", name="Clear").click()
     until(page, lambda: "selection" in page.url, expected=False)
-
-
-@in_full
-def test_umap_starts_shows_how_far_it_is_and_is_cancelled(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair, query="")  # by itself
-    before = panel(page, "map").get_by_role("heading").first.inner_text()
-    assert before.startswith("PCA shows")
-    line = page.locator(".work:visible")
-    line.get_by_role("progressbar").wait_for()
-    page.wait_for_function("getComputedStyle(document.querySelector('section[data-key=map] .plot')).opacity === '1'")
-    (work,) = until(page, workers, lambda found: len(found) == 1)
-    line.get_by_role("button", name="Cancel").click()
-    until(page, line.count, 0)
-    unfold_bar(page)
-    page.locator("label.selected", has_text="PCA").locator("visible=true").first.wait_for()
-    until(page, lambda: work in workers(), expected=False)
-    until(page, panel(page, "map").get_by_role("heading").first.inner_text, before)
-    page.get_by_role("radio", name="UMAP").locator("visible=true").first.check(force=True)
-    panel(page, "map").get_by_text("UMAP keeps").wait_for(timeout=240_000)
-    until(page, page.locator(".work:visible").count, 0)
-
-
-@in_full
-def test_long_name_leaves_room_for_the_others(tokens: Callable[..., Page], tmp_path: Path) -> None:
-    page = tokens(
-        "sample:gpt2", checkpoint(tmp_path / "a-folder-name-of-forty-characters-in-all", WORDS), "sample:bert"
-    )
-    names = page.locator("fieldset.names label > span").filter(visible=True)
-    until(page, names.count, 3)
-    for width in (1440, 400):
-        page.set_viewport_size({"width": width, "height": 1000})
-        still(page)
-        clipped = names.evaluate_all("(all) => all.map((one) => one.scrollWidth > one.clientWidth)")
-        assert not clipped[0], width
-        assert not clipped[2], width
-        assert names.nth(1).evaluate("(one) => one.clientWidth") > 100
 
 
 def test_the_output_head_is_shown_in_place_of_the_tokens(tokens: Callable[..., Page], tmp_path: Path) -> None:

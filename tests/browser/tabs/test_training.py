@@ -8,11 +8,10 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from tests.browser.waiting import accessible_everywhere, drawn, panel, until
-from tests.conftest import in_full
+from tests.browser.waiting import drawn, panel, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[24]*"
 """Four steps: 200, 400, 450 and 2,000."""
@@ -60,30 +59,3 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
     page.get_by_role("button", name="Play").wait_for()  # it ended by itself
     assert slider.get_attribute("aria-valuetext") == "step 2,000"
-
-
-@in_full
-def test_another_figure_and_a_link_to_it(page: Page, browser: Browser, training: Callable[[str], str]) -> None:
-    training(f"{QUERY}&step=450&by=IsoScore")
-    until(page, lambda: _title(page), lambda said: "At step 450, " in said)
-    course = panel(page, "training-course").get_by_role("heading").first
-    until(page, course.inner_text, lambda said: "IsoScore" in said)
-    field = page.get_by_label("Metric")
-    field.click()
-    page.get_by_role("option", name="participation ratio").click()
-    until(page, course.inner_text, lambda said: "articipation ratio" in said)
-    until(page, lambda: _told(page).get("by"), ["participation ratio"])
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    other = context.new_page()
-    other.goto(str(page.evaluate("location.href")))
-    until(other, lambda: _title(other) if panel(other, "training-map").count() else "", lambda said: "450" in said)
-    shown = panel(other, "training-course").get_by_role("heading").first
-    until(other, shown.inner_text, course.inner_text())
-    assert other.get_by_role("slider", name="Training step").get_attribute("aria-valuetext") == "step 450"
-    context.close()
-
-
-@in_full
-def test_for_everybody(page: Page, training: Callable[[str], str]) -> None:
-    training(QUERY)
-    accessible_everywhere(page)

@@ -41,6 +41,7 @@ ENDPOINTS = (
     "check",
     "vocabulary",
     "kinship",
+    "merge_preview",
 )
 """What programs can call, and agents by the same names after ``hfposemb_``."""
 

@@ -173,16 +173,6 @@ def opened_page(sources: tuple[str, ...]) -> Page:
     return Page(sessions[0], draws, len(rows - filled))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_draws() -> Iterator[None]:
-    """What chance gives is no part of what is compared."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "COMPARISON_DRAWS", 3)
-        patch.setattr(limits, "TRAINING_DRAWS", 3)
-        yield
-    views_of.cache_clear()
-
-
 @lru_cache(maxsize=16)
 def run(python: str) -> Any:
     """Run a snippet in a fresh namespace, and return what it ends in; the panels of one snippet share it."""
