@@ -12,9 +12,9 @@ for each group of panels), ``lessons``, ``tabs`` (layout and event binding), ``s
 
 A tab is a module of ``tabs``, listed in ``TABS`` in display order. It defines ``TITLE``, ``NEEDS`` (what is fetched of
 a Hub source before the tab draws: see ``opened.NEEDS``) and ``tab(session)``, which adds components to the open
-``gr.Tab`` and binds their events. ``create_layout`` adds the components and returns them as a frozen ``Layout``,
-``Handlers`` has what the events call, and the functions ``bind_…`` and ``keep_controls`` connect the two. The bar above
-the tabs, ``session.source_bar``, chooses the sources of all of them. They use:
+``gr.Tab`` and binds their events. ``Layout`` adds the components, which are its attributes, ``Handlers`` has what the
+events call, and the functions ``bind_…`` and ``keep_controls`` connect the two. The bar above the tabs,
+``session.source_bar``, chooses the sources of all of them. They use:
 
 - ``session.redraw(draw, outputs, inputs=…, on=…)`` calls ``draw(opened, *inputs)`` when the sources change or an event
   of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABCMeta
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .errors import InputError
@@ -12,212 +13,15 @@ from .errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SYNONYMS = {
-    "k": "topk n topn top limit nneighbor num number count maxresult kneighbor nbest size",
-    "count": "topk n topn top limit num number k maxresult nbest",
-    "most": "topk n top limit num number k count max",
-    "limit": "topk n top num number k count max",
-    "dims": "ncomponent dim ndim dimension d component ndim",
-    "umap": "nneighbor mindist nepoch umapparam umapparameter init",
-    "method": "algorithm algo reducer kind how estimator",
-    "projection": "method algorithm reducer",
-    "metric": "distance similarity measure dist metrics",
-    "metrics": "measure figure",
-    "centred": "centre center centered meancentre subtractmean",
-    "query": "word token key positive",
-    "rows": "word token indice id index label key term",
-    "labels": "word token vocab vocabulary name text key indextokey itos",
-    "tables": "role table layer tensor",
-    "tokenizer": "vocab vocabulary labels words",
-    "revision": "commit branch version",
-    "role": "table",
-    "longest": "maxdistance maxlag",
-    "path": "file filename fname out output to",
-    "words": "row token query querie term label",
-    "seed": "randomstate rng randomseed",
-    "source": "model modelname modelid name path repo repoid pretrainedmodelnameorpath checkpoint file url",
-    "sources": "model models name path paths repos checkpoint",
-    "value": "table embedding vector matrix x data model source token",
-    "token": (
-        "useauthtoken hftoken auth word wte wordembedding inputembedding embedtoken vocab vocabulary embedding input"
-    ),
-    "position": "po wpe positional positionembedding positionalembedding embedposition pe",
-    "head": "lmhead output unembedding outputembedding",
-    "token_type": "segment type tokentypeembedding",
-    "progress": "verbose showprogressbar progressbar tqdm",
-    "draws": "ndraw sample permutation nsample nperm npermutation",
-    "length": "maxlen seqlen nposition maxlength n",
-    "width": "dim dmodel hiddensize embeddingdim d",
-    "base": "theta ropetheta",
-    "pca": "svd principalcomponent linear",
-    "cosine": "co cosinesimilarity angular cosim cossim",
-    "dot": "inner innerproduct ip dotproduct dotscore product",
-    "euclidean": "l2 euclid l2distance distance",
-    "out": "format output o outfile file save saveto path dest",
-    "json": "format outputformat",
-    "table": "role kind which layer embedding type",
-    "no-open": "nobrowser headless",
-    "port": "serverport p",
-    "host": "servername address bind",
-    "share": "public tunnel",
-    "app": "show serve launch ui run start gui open web gradio panel server demo",
-    "info": "l ls list show summary describe inspect tables stat header cat view",
-    "neighbours": "nearest similar knn mostsimilar nearestneighbour nn search query closest",
-    "similarity": "cosine cosim cossim cosinesimilarity sim distance",
-    "project": "pca umap reduce projection embed tsne map",
-    "extract": "load get dump download read pull save fetch",
-    "export": "plot figure draw save convert write picture image render visualise visualize",
-    "compare": "diff versu v comparison",
-    "check": "lint validate doctor test audit diagnose",
-    "cache": "clear clean purge",
-    "help": "h usage man",
-    "version": "v",
-    "verbose": "v loglevel log",
-}
-"""Our names of arguments, options, choices and commands, and what else they are called, as ``_plain`` writes it."""
 
-ANSWERS = {
-    "hpe.neighbours({table}, 'king')": (
-        "most_similar similar_by_word similar_by_vector similar_by_key kneighbors knn nn nearest topk top_k "
-        "semantic_search nearest_rows find_similar closest NearestNeighbors nearest_neighbours similar "
-        "most_similar_cosmul search query paraphrase_mining closer_than neighbours"
-    ),
-    "hpe.similarity({table}, ['king', 'queen'])": (
-        "cos_sim cosine_similarity cosine pairwise_distances sim dot dot_score cosine_distances pairwise_cos_sim "
-        "pairwise_cosine_similarity euclidean_distances n_similarity distance distances similarities "
-        "similarity_matrix pytorch_cos_sim wmdistance similarity dist pdist cdist gram euclidean distance_matrix"
-    ),
-    "hpe.project({table}, method='pca')": (
-        "pca fit fit_transform transform reduce projection truncated_svd decompose dimensionality_reduction "
-        "components n_components inverse_transform projector dim_reduction reduce_dimensions reduce_dim"
-    ),
-    "hpe.project({table}, method='umap')": "umap umap_ embed_2d",
-    "hpe.project({table}, method=sklearn.manifold.TSNE())": "tsne t_sne mds isomap",
-    "hpe.show({source}) or hpe.view('positions', {source})": (
-        "plot plt draw visualize visualise figure heatmap imshow display render matshow scatter hist plot_embeddings "
-        "explore chart graph picture widget"
-    ),
-    "hpe.extract('owner/name')": (
-        "AutoModel AutoTokenizer from_file open read load_model from_hub SentenceTransformer KeyedVectors Word2Vec "
-        "download model get_model pretrained load_word2vec_format load_pretrained from_model AutoModelForCausalLM "
-        "AutoModelForMaskedLM BertModel GPT2Model fetch load load_embeddings from_pretrained from_checkpoint snapshot "
-        "hf_hub_download safetensors load_facebook_model fasttext glove TransformerModel pipeline source api"
-    ),
-    "hpe.extract('rotary:512x64')": "rotary rope",
-    "hpe.extract('alibi:512x8')": "alibi",
-    "hpe.extract('random:512x64')": "random",
-    "hpe.extract('sample:gpt2')": "list_samples example examples demo toy load_sample load_example",
-    "hpe.from_arrays(token=vectors)": (
-        "from_numpy from_torch from_tensor from_array from_vectors from_list from_dict from_pandas from_frame "
-        "from_dataframe from_weights from_embedding"
-    ),
-    "{source}.token": (
-        "get_input_embeddings wte word_embeddings tokens embeddings embed_tokens embedding word words "
-        "token_embeddings input_embeddings word_embedding embedding_matrix W_E token_embedding tok_embeddings shared "
-        "input token_table get_token_embeddings vocab_embeddings wv"
-    ),
-    "{source}.position": (
-        "wpe position_embeddings embed_positions get_position_embeddings position_embedding pos pe "
-        "positional_encoding position_encoding positional_embeddings W_pos position_table "
-        "get_position_encoding apply_rotary_pos_emb positional_embedding pos_embed position_ids rotary_emb inv_freq"
-    ),
-    "{source}.head": "get_output_embeddings lm_head output_embeddings unembedding W_U unembed output_head output cls",
-    "{source}.token_type": "segment segments token_type_embeddings segment_embeddings",
-    "{source}.inputs('some text')": (
-        "encode forward tokenize tokenizer embed predict embed_text get_embeddings encode_text call generate "
-        "last_hidden_state hidden_states embed_documents embed_query input_ids"
-    ),
-    "{source}.config": "AutoConfig get_config cfg configuration settings model_type architecture",
-    "{source}.tables": (
-        "keys items values state_dict parameters named_parameters layers list_tables list modules info summary "
-        "describe inspect head_names roles"
-    ),
-    "{table}.vectors": (
-        "weight weights numpy values data array to_numpy syn0 matrix X toarray T tolist vector as_array vecs "
-        "get_normed_vectors to_list asarray raw mat vectors embedding embeddings rows_array get_weights ndarray"
-    ),
-    "{table}['king']": "get_vector word_vec vec get get_row loc iloc at lookup get_mean_vector get_word_vector item",
-    "{table}.labels": (
-        "vocab index_to_key key_to_index words get_vocab index2word stoi itos names index vocabulary tokens keys "
-        "columns id2token feature_names_in_ get_feature_names_out convert_ids_to_tokens labels texts tokens_list "
-        "word2id"
-    ),
-    "'king' in {table}": "has_index_for has_key contains isin",
-    "{table}.row('king')": "get_index index_of token_id convert_tokens_to_ids id word_index find token_to_id key_index",
-    "{table}.shape": (
-        "size ndim width dim vector_size embedding_dim num_embeddings hidden_size vocab_size n_features_in_ d_model "
-        "get_sentence_embedding_dimension dimension length rows_count num_rows n_rows max_position_embeddings shape"
-    ),
-    "{table}.to_torch()": "torch cpu detach cuda to pt tensor to_tensor as_tensor float half",
-    "{table}.to_frame()": "to_pandas df to_df pandas frame dataframe to_csv as_frame to_polars to_dict",
-    "hpe.norms({table})": "norm length lengths magnitude magnitudes l2_norm linalg row_norms vector_norms",
-    "hpe.spectrum({table})": (
-        "svd eigenvalues explained_variance_ratio_ singular_values covariance explained_variance eig scree variance "
-        "singular_values_ participation_ratio effective_rank"
-    ),
-    "hpe.intrinsic_dimension({table})": "twonn two_nn id_estimate lid",
-    "hpe.sinusoidal(512, 128)": (
-        "sincos sine sinusoid sin PositionalEncoding sinusoidal_encoding get_sinusoid_table "
-        "create_sinusoidal_embeddings sinusoidal_position_encoding"
-    ),
-    "hpe.neighbours({table}, {table}['king'] - {table}['man'] + {table}['woman'])": (
-        "analogy analogies evaluate_word_analogies"
-    ),
-    "hpe.check('owner/name')": "validate lint diagnose doctor audit verify",
-    "hpe.compare('gpt2', 'bert-base-uncased')": (
-        "diff cka procrustes align compare_models evaluate benchmark rsa cca svcca"
-    ),
-    "hpe.write_table(table, 'table.npz')": (
-        "save save_pretrained to_parquet export write push_to_hub dump save_word2vec_format to_npy to_safetensors "
-        "to_csv savez"
-    ),
-    "hfposemb.app: from hfposemb.app import launch, panel": "launch app serve gradio run panel ui demo server start",
-    "hpe.undertrained_tokens({source})": "glitch_tokens odd_tokens glitch untrained anomalous_tokens",
-    "hpe.HfposembError": "Error exceptions Exception",
-    "hfposemb.errors: from hfposemb.errors import InputError": "InputError SourceError MissingTableError HubError",
-}
-"""How to write what is asked for, and names under which people look for it."""
+@cache
+def _tried(of: str) -> dict[str, Any]:
+    """Return a table of ``guesses.toml``, which is read when somebody guesses."""
+    import tomllib
+    from pathlib import Path
 
-OF_RESULTS = {
-    "Projection": {
-        "coordinates": (
-            "embedding_ embedding x y z points data value values vectors xy coords position positions numpy fit "
-            "transform fit_transform array layout result X_embedded tolist to_numpy T"
-        ),
-        "explained_variance_ratio": "explained_variance variance_ratio variance ratio singular_values_ components_",
-        "coordinates.shape": "shape size ndim n_components",
-        "to_frame()": "df pandas to_pandas to_csv to_df labels plot show",
-        "quality": "trustworthiness stress score continuity kl_divergence_",
-    },
-    "Neighbours": {
-        "labels": "words tokens word token names keys texts",
-        "values": "scores similarities distances similarity score cosine distance cosines",
-        "rows": "ids indices index idx id",
-        "to_frame()": "df pandas to_pandas to_csv to_dict tolist to_list items",
-    },
-    "Tabular": {
-        "to_frame()": "df pandas to_pandas to_csv to_df dataframe plot show to_list",
-        "columns()": "keys names items tolist",
-    },
-    "WithoutRows": {
-        "matrix(length)": "vectors weight shape values array numpy data similarity rows labels bias to_numpy",
-        "profile(distances)": "kernel slopes decay curve",
-    },
-}
-"""The same for attributes of results and encodings, by class."""
-
-NEEDLESS = {
-    "no code of a model is ever run; leave it out": "trust_remote_code",
-    "only tables are read, into memory; leave it out, and convert them with table.to_torch(dtype=…)": (
-        "device device_map dtype torch_dtype low_cpu_mem_usage load_in_8bit quantization_config"
-    ),
-    "set HFPOSEMB_CACHE for our cache and HF_HOME for that of huggingface_hub": "cache_dir cache cache_folder",
-    "set HF_HUB_OFFLINE=1": "local_files_only offline",
-    "write it behind the name: 'owner/name/folder'": "subfolder folder",
-    "cosine does so; for others scale the rows before from_arrays": "normalize normalise normed",
-    "results have .labels, .rows and .values; leave it out": "return_distance return_scores indices_only",
-}
-"""What arguments that other libraries have come to here, for those that no argument stands for."""
+    found: dict[str, Any] = tomllib.loads(Path(__file__).with_name("guesses.toml").read_text(encoding="utf-8"))[of]
+    return found
 
 
 def _plain(name: str) -> str:
@@ -252,7 +56,7 @@ def meant(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _synonyms(name: str) -> set[str]:
-    return {_plain(one) for one in SYNONYMS.get(name, "").split()}
+    return {_plain(one) for one in _tried("synonyms").get(name, "").split()}
 
 
 def _close(asked: str, plain: dict[str, str], *, n: int = 3, cutoff: float = 0.6) -> list[str]:
@@ -300,9 +104,9 @@ def _answer(name: str, plain: dict[str, str], owner: type, named: dict[str, str]
     words: dict[str, str] = {}
     of_table = bool(named) and "." not in named["table"].removeprefix("model.position.")
     if not named:
-        answers = [pair for kind in owner.__mro__ for pair in OF_RESULTS.get(kind.__name__, {}).items()]
+        answers = [pair for kind in owner.__mro__ for pair in _tried("of_results").get(kind.__name__, {}).items()]
     else:  # a table is asked for what is its own
-        answers = sorted(ANSWERS.items(), key=lambda pair: pair[0].startswith("{table}") != of_table)
+        answers = sorted(_tried("answers").items(), key=lambda pair: pair[0].startswith("{table}") != of_table)
     for answer, names in answers:
         for one in names.split():
             words.setdefault(_plain(one), answer)
@@ -433,7 +237,7 @@ def _instead(wrong: str, left: Sequence[str], named: Sequence[str]) -> str:
         return f"write umap=hpe.UMAPParameters({wrong}=…)"
     if near:
         return f"did you mean {'= or '.join(near)}=?"
-    said = next((said for said, names in NEEDLESS.items() if wrong in names.split()), None)
+    said = next((said for said, names in _tried("needless").items() if wrong in names.split()), None)
     return said or f"its arguments are {', '.join(named)}"
 
 

@@ -23,6 +23,7 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
 from hfposemb.text import one_line
 
+from ..components.help_texts import HELP
 from ..components.plot import Drawing, Panel, Panels, ScaleBar
 from ..components.recipe import Recipe
 from ..limits import CHECKPOINTS, PUBLIC_CHECKPOINTS
@@ -41,34 +42,6 @@ ROLES = {"Positions": "position", "Tokens": "token"}
 FIRST_FIGURE = {"position": "mean cosine at distance 1", "token": "CKA with the last"}
 LAST = -1
 """Denotes the last step, whatever its number."""
-
-
-MAP_HELP = """
-Each checkpoint is projected separately (PCA), and its map translated, scaled and rotated onto that of the last one
-(Procrustes). All are drawn in one frame. The title says how much of the last map this leaves unexplained: 100 % if the
-maps have nothing in common yet, 0 % if they have the same shape.
-"""
-
-
-MATRIX_HELP = """
-The cosine of every pair of positions, from −1, blue, to 1, orange. Before training they are about 0 except on the
-diagonal. Stripes along the diagonal mean that similarity depends on distance; blocks are parts of the window that the
-model distinguishes.
-"""
-
-
-COURSE_HELP = """
-One metric for every checkpoint. For tokens, the band is the middle 95 % of the values of
-random tables of the same shape and scale; metrics of positions have none. A value within the band says little about the
-model. The line marks the step of the slider.
-"""
-
-
-ALIKE_HELP = """
-CKA of every pair of checkpoints (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021): 0 for tables that have
-nothing in common, 1 for tables that differ only by rotation, translation and scale. A bright square is a time in which
-little changed.
-"""
 
 
 @dataclass(frozen=True)
@@ -208,7 +181,7 @@ def moment_panels(moment: Moment) -> Panels:
             (Drawing(drawn),),
             source=moment.source,
             color=moment.run.source.color,
-            help=MAP_HELP,
+            help=HELP["training map"],
             foot=one_line(" · ".join(filter(None, about))),
             actions=("PNG", "SVG"),
             scale_bars=(ScaleBar("first position", "last", POSITION.light),) if joined else (),
@@ -225,7 +198,7 @@ def moment_panels(moment: Moment) -> Panels:
                 (Drawing(matrix),),
                 source=moment.source,
                 color=moment.run.source.color,
-                help=MATRIX_HELP,
+                help=HELP["training matrix"],
                 foot="" if every == 1 else f"One of every {every} positions",
                 actions=("PNG", "SVG"),
                 scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),),
@@ -275,7 +248,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 source=(source.name, f"{found.role}s · {course.name.strip()} by step"),
                 color=source.color,
                 subtitle=beyond_chance(found, course),
-                help=COURSE_HELP,
+                help=HELP["training course"],
                 actions=("PNG", "SVG"),
                 recipe=course_recipe(moment, course),
             ),
@@ -285,7 +258,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 (Drawing(matrix_figures.similarity_matrix(found.likeness, labels=names, unit="share")),),
                 source=(source.name, f"{found.role}s · CKA of all pairs of checkpoints"),
                 color=source.color,
-                help=ALIKE_HELP,
+                help=HELP["checkpoints alike"],
                 actions=("PNG", "SVG"),
                 recipe=moment.recipe("run.likeness", printed=True),
             ),

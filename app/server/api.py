@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial, wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from uuid import uuid4
 
@@ -32,7 +33,7 @@ from hfposemb.reports.json_schema import document
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.row_lookup import typed
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line, written
+from hfposemb.text import one_line
 
 from .. import limits
 from ..failures import said_of
@@ -44,33 +45,13 @@ from ..findings.tokens.token_map import quality_of
 from ..jobs import children, measuring
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor
-from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
+from ..limits import LONGEST_QUERY
 from ..session.background_jobs import umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
+from . import parameters as kinds
 from .answer_schemas import ANSWERS, result_schema
-from .parameters import (
-    MOST_MATCHES,
-    MOST_NEIGHBOURS,
-    MOST_POINTS,
-    Centred,
-    Dims,
-    Kept,
-    Matches,
-    Method,
-    Metric,
-    Nearest,
-    Offset,
-    Points,
-    Regex,
-    Row,
-    Rows,
-    Sought,
-    Source,
-    Sources,
-    Table,
-    Text,
-)
+from .parameters import Described
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,8 +139,6 @@ def _kept(model: Embeddings, inputs: Inputs) -> list[float | None]:
 T = TypeVar("T")
 Endpoint = Callable[..., Awaitable[dict[str, Any]]]
 
-METRICS = ("cosine", "dot", "euclidean")
-
 
 def bind(session: Session) -> None:
     """Register the endpoints on the open page; ``session`` determines the limits."""
@@ -194,7 +173,7 @@ class ModelAccess:
 
     async def opened(self, source: str, *needs: str) -> Embeddings:
         """Open a source and read the parts ``needs``, in the threads that read for the page."""
-        key, work = self.session.library.fetch(_text(source, "source"), needs, public=self.session.public)
+        key, work = self.session.library.fetch(source, needs, public=self.session.public)
         reads = self.session.library.fetches.follow(f"api/{uuid4().hex}", key, {key: (short_name(source), work)})
         async with aclosing(reads):
             async for read in reads:
@@ -208,7 +187,7 @@ class ModelAccess:
         Unless ``read``, no row of it is read.
         """
         found = await self.opened(source)
-        wanted = _text(role, "table") or ("token" if "token" in found.tables else "position")
+        wanted = role or ("token" if "token" in found.tables else "position")
         if (beside := wanted.replace("-", "_")) in found.lookups:
             rows = found.lookup(beside)
             if rows.shape[0] * rows.shape[1] * rows.dtype.itemsize <= limits.HELD_BYTES:
@@ -250,108 +229,103 @@ class Endpoints:
         """What opens models and runs heavy work."""
         return ModelAccess(self.session)
 
-    async def info(self, source: Source) -> dict[str, Any]:
+    async def info(self, source: kinds.Source) -> dict[str, Any]:
         """Describe a model's token and position tables and its position encoding, without reading any table."""
         return describe(await self.models.opened(source))
 
     async def search(
         self,
-        source: Source,
-        query: Sought,
-        regex: Regex = False,
-        table: Table = "",
-        limit: Matches = 20,
-        offset: Offset = 0,
+        source: kinds.Source,
+        query: kinds.Sought,
+        regex: kinds.Regex = False,
+        table: kinds.Table = "",
+        limit: kinds.Matches = 20,
+        offset: kinds.Offset = 0,
     ) -> dict[str, Any]:
         """Find tokens of a model's vocabulary by a part of their text or a regular expression, shortest first.
 
         Upper and lower case are the same. No table is read, only the tokenizer's files.
         """
-        most, skipped = _count(limit, MOST_MATCHES, "limit"), _whole(offset, "offset")
-        wanted, pattern = _text(query, "query").strip(), _flag(regex, "regex")
+        wanted = query.strip()
         if not 0 < len(wanted) <= LONGEST_QUERY:
             raise InputError(f"query must have 1 to {LONGEST_QUERY} characters; got {len(wanted)}")
         _, rows = await self.models.chosen(source, table, read=False)
-        found = await self.models.computed(token_search.matched, rows, wanted, regex=pattern)
-        shown = found[skipped : skipped + most]
+        found = await self.models.computed(token_search.matched, rows, wanted, regex=regex)
+        shown = found[offset : offset + limit]
         matches = [{"row": row, "label": rows.labels[row]} for row in shown]
         return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
 
-    async def tokenise(self, source: Source, text: Text, neighbours: Kept = False) -> dict[str, Any]:
+    async def tokenise(self, source: kinds.Source, text: kinds.Text, neighbours: kinds.Kept = False) -> dict[str, Any]:
         """Split a text with a model's tokenizer, and measure what each piece adds to the first layer's input.
 
         For each piece: its id, its position, the norms of its token vector, of its position vector and of their sum
         with the token-type vector, the norm after any normalisation that follows, and the cosine of the sum with the
         token vector alone.
         """
-        wanted, measured = _text(text, "text"), _flag(neighbours, "neighbours")
-        found = await self.models.opened(source, "position", "inputs", *(["token"] if measured else []))
-        return {"source": found.name, **await self.models.computed(input_facts, found, wanted, neighbours=measured)}
+        found = await self.models.opened(source, "position", "inputs", *(["token"] if neighbours else []))
+        return {"source": found.name, **await self.models.computed(input_facts, found, text, neighbours=neighbours)}
 
     async def neighbours(
         self,
-        source: Source,
-        query: Row,
-        limit: Nearest = 10,
-        metric: Metric = "cosine",
-        table: Table = "",
-        centred: Centred = False,
+        source: kinds.Source,
+        query: kinds.Row,
+        limit: kinds.Nearest = 10,
+        metric: kinds.Metric = "cosine",
+        table: kinds.Table = "",
+        centred: kinds.Centred = False,
     ) -> dict[str, Any]:
         """List the exact nearest neighbours of a row in a model's embedding table, nearest first."""
-        most = _count(limit, MOST_NEIGHBOURS, "limit")
         _, rows = await self.models.chosen(source, table)
         search: Any = nearest  # overloaded
-        how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await self.models.computed(search, rows, _row(query), k=most, **how)
+        asked = typed(str(query))
+        found = await self.models.computed(search, rows, asked, k=limit, metric=metric, centred=centred)
         return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
         self,
-        source: Source,
-        rows: Rows,
-        metric: Metric = "cosine",
-        table: Table = "",
-        centred: Centred = False,
+        source: kinds.Source,
+        rows: kinds.Rows,
+        metric: kinds.Metric = "cosine",
+        table: kinds.Table = "",
+        centred: kinds.Centred = False,
     ) -> dict[str, Any]:
         """Compare chosen rows of an embedding table with each other, and report how unusual each value is.
 
         This is given as the percentile among random pairs, and as the rank of each row among all neighbours of the
         other, 1 for the nearest.
         """
-        asked = _list(rows, MOST_WORDS, "rows", _row)
+        asked = [typed(str(row)) for row in rows]
         _, whole = await self.models.chosen(source, table)
-        how: Any = {"metric": _one_of(metric, METRICS), "centred": _flag(centred, "centred")}
-        found = await self.models.computed(pair_similarities, whole, asked, **how)
+        found = await self.models.computed(pair_similarities, whole, asked, metric=metric, centred=centred)
         return {"table": whole.name, **found.to_dict()}
 
     async def project(
         self,
         request: gr.Request,
-        source: Source,
-        method: Method = "pca",
-        dims: Dims = 2,
-        table: Table = "position",
-        limit: Points = 2_000,
+        source: kinds.Source,
+        method: kinds.Method = "pca",
+        dims: kinds.Dims = 2,
+        table: kinds.Table = "position",
+        limit: kinds.Points = 2_000,
     ) -> dict[str, Any]:
         """Project an embedding table to two or three dimensions, and report the quality of the projection."""
-        size, count = _one_of(dims, (2, 3)), _count(limit, MOST_POINTS, "limit")
         role, rows = await self.models.chosen(source, table)
-        if _one_of(method, ("pca", "umap")) == "pca":
-            found = await self.models.computed(self.session.pca, rows, size)
+        if method == "pca":
+            found = await self.models.computed(self.session.pca, rows, dims)
         else:
             library = self.session.library
-            await asyncio.to_thread(umap_of, library, rows, size)  # if it is included, it is among the results then
-            key = umap_key(library, rows, size)
-            found = await self.models.in_child(request, key, children.umap, source, role, size)
+            await asyncio.to_thread(umap_of, library, rows, dims)  # if it is included, it is among the results then
+            key = umap_key(library, rows, dims)
+            found = await self.models.in_child(request, key, children.umap, source, role, dims)
         quality = await self.models.computed(quality_of, self.session, rows, found)
         ratio = found.explained_variance_ratio
         return {
             "table": rows.name,
             "method": found.method,
             "seed": found.seed,
-            "rows": found.rows[:count].tolist(),
-            "labels": [rows.labels[row] for row in found.rows[:count].tolist()],
-            "coordinates": found.coordinates[:count].tolist(),
+            "rows": found.rows[:limit].tolist(),
+            "labels": [rows.labels[row] for row in found.rows[:limit].tolist()],
+            "coordinates": found.coordinates[:limit].tolist(),
             "of": len(found.rows),
             "left_out": found.left_out,
             "explained_variance_ratio": None if ratio is None else ratio.tolist(),
@@ -361,39 +335,39 @@ class Endpoints:
             "neighbours_kept_by_chance": quality.kept_by_chance,
         }
 
-    async def compare(self, request: gr.Request, sources: Sources) -> dict[str, Any]:
+    async def compare(self, request: gr.Request, sources: kinds.Sources) -> dict[str, Any]:
         """Measure up to eight models and compare them pairwise, with chance levels where there are calibrated ones."""
-        texts = list(dict.fromkeys(_list(sources, MOST_SOURCES, "sources", partial(_text, name="each of sources"))))
+        texts = list(dict.fromkeys(sources))
         for text in texts:
             await self.models.opened(text, "position", "token")
         key = comparison_key(texts, public=self.session.public)
         return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
 
-    async def check(self, request: gr.Request, source: Source) -> dict[str, Any]:
+    async def check(self, request: gr.Request, source: kinds.Source) -> dict[str, Any]:
         """Look for faults in a model's files, and return each with its severity, why it matters and what corrects it.
 
         Configuration, weights and tokenizer are compared with each other, and rows of the tables are examined. Nothing
         is executed, and of a model on the Hub at most 2 MB are read.
         """
-        key = check_key(_text(source, "source"), public=self.session.public)
+        key = check_key(source, public=self.session.public)
         report: CheckReport = await self.models.in_child(request, key, measuring.check, source)
         return report.to_json()
 
-    async def vocabulary(self, request: gr.Request, source: Source, other: Source) -> dict[str, Any]:
+    async def vocabulary(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
         """Compare the vocabularies of two models: can they be merged, draft for each other, or be distilled?
 
         Tokens are compared by the text that their ids stand for; only the files of the tokenizers are read.
         """
         return await self._answered(VOCABULARY, request, source, other)
 
-    async def kinship(self, request: gr.Request, source: Source, other: Source) -> dict[str, Any]:
+    async def kinship(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
         """Tell from token rows whether one model was made from the other, or both from one start.
 
         At most 256 rows of each are read. Each figure stands beside its value for models that share a tokenizer only.
         """
         return await self._answered(ORIGIN, request, source, other)
 
-    async def merge_preview(self, request: gr.Request, source: Source, other: Source) -> dict[str, Any]:
+    async def merge_preview(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
         """Tell what averaging the token tables of two models would do: length of rows and neighbours kept, by weight.
 
         At most 256 rows of each are read. Each figure stands beside its value for a merge with unrelated rows.
@@ -401,64 +375,22 @@ class Endpoints:
         return await self._answered(MERGE, request, source, other)
 
     async def _answered(self, question: PairQuestion, request: gr.Request, source: str, other: str) -> dict[str, Any]:
-        key = pair_key(question.name, _text(source, "source"), _text(other, "other"), public=self.session.public)
+        key = pair_key(question.name, source, other, public=self.session.public)
         found: dict[str, Any] = await self.models.in_child(request, key, question.compute, source, other)
         return found
 
 
 def _answering(endpoint: Endpoint, *, public: bool) -> Endpoint:
-    """Wrap an endpoint so that errors are answered with one line."""
+    """Wrap an endpoint: its arguments are checked, as Gradio checks no types, and errors are answered with one line."""
+    described, names = Described.of(endpoint.__name__, endpoint), list(signature(endpoint).parameters)
 
     @wraps(endpoint)
     async def answer(*values: Any) -> Any:
+        given = dict(zip(names, values, strict=False))
+        request = {"request": given.pop("request")} if "request" in given else {}
         try:
-            return await endpoint(*values)
+            return await endpoint(**request, **described.parsed(given, strict=True))
         except Exception as error:
             raise gr.Error(one_line(said_of(error, public=public)), print_exception=False) from error
 
     return answer
-
-
-# --- input validation: Gradio does not check types --------------------------------------------------------------------
-
-
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
-        raise InputError(f"{name} must be a string of at most {LONGEST_TEXT:,} characters; got {written(value)}")
-    return value
-
-
-def _count(value: object, most: int, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InputError(f"{name} must be a whole number from 1 to {most:,}; got {written(value)}")
-    return value
-
-
-def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(f"{name} must be a whole number from 0 on; got {written(value)}")
-    return value
-
-
-def _list(values: object, most: int, name: str, each: Callable[[object], T]) -> list[T]:
-    if not isinstance(values, list) or not 1 <= len(values) <= most:
-        raise InputError(f"{name} must be a list of 1 to {most} strings; got {written(values)}")
-    return [each(value) for value in values]
-
-
-def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
-    if value not in choices or isinstance(value, bool):
-        raise InputError(f"expected one of {', '.join(map(str, choices))}; got {written(value)}")
-    return choices[choices.index(value)]  # 2, not 2.0
-
-
-def _flag(value: object, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise InputError(f"{name} must be true or false; got {written(value)}")
-    return value
-
-
-def _row(value: object) -> int | str:
-    """Return a row number, or the label as written."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return typed(_text(str(value) if is_number else value, "a row"))

@@ -9,14 +9,12 @@ Guarantee: a browser page of another origin cannot call the tools of an app that
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -24,7 +22,6 @@ import gradio as gr
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -38,9 +35,10 @@ from ..failures import is_bug, said_of
 from ..jobs.turns import ASKER
 from ..jobs.visitor import Visitor
 from .answer_schemas import output_schema
-from .mcp_answers import text_of
-from .mcp_tools import PREFIX, Tool, Tools
+from .mcp_answers import Answer, text_of
+from .mcp_tools import PREFIX, Tools
 from .ownership import with_body
+from .parameters import Described
 from .reach import is_loopback
 from .route_allowlist import body_of
 
@@ -59,76 +57,6 @@ Reads the token and position embedding tables of Hugging Face models, only the b
 Start with hfposemb_info. hfposemb_compare answers questions about positions, hfposemb_similarity and
 hfposemb_neighbours about words, hfposemb_tokenise about the input of the first layer. Answers are JSON of at most
 4,000 characters; left_out says what is missing and which parameter returns it."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """A tool, its description and the model of its arguments."""
-
-    name: str
-    call: Tool
-    arguments: type[BaseModel]
-
-    @classmethod
-    def of(cls, name: str, call: Tool) -> Described:
-        """Read a tool's parameters from its signature, without ``self`` and the request."""
-        hints = get_type_hints(call, include_extras=True)
-        fields: dict[str, Any] = {
-            key: (hints[key], ... if one.default is one.empty else one.default)
-            for key, one in inspect.signature(call).parameters.items()
-            if key != "request"
-        }
-        return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
-
-    @lazy_attribute
-    def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
-        schema = self.arguments.model_json_schema()
-        for one in (schema, *schema["properties"].values()):
-            one.pop("title", None)
-        return schema
-
-    @lazy_attribute
-    def description(self) -> str:
-        """What the tool does and returns."""
-        return inspect.cleandoc(self.call.__doc__ or "")
-
-    def parsed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments with their defaults. Raises ``InputError`` for the first that is invalid."""
-        try:
-            found = self.arguments.model_validate(arguments)
-        except ValidationError as error:
-            raise InputError(self._problem(error)) from error
-        return {name: getattr(found, name) for name in self.arguments.model_fields}
-
-    def _problem(self, error: ValidationError) -> str:
-        first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
-        known = ", ".join(self.arguments.model_fields)
-        if first["type"] == "missing":
-            return f"{self.name} needs the parameter {name}; its parameters: {known}"
-        if name not in self.arguments.model_fields:
-            return one_line(f"{self.name} has no parameter {name[:40]!r}; its parameters: {known}")
-        expected = _expected(self.schema["properties"][name])
-        return one_line(f"{name} must be {expected}; got {repr(first['input'])[:60]}")
-
-
-def _expected(schema: Mapping[str, Any]) -> str:
-    """Return in words what a JSON Schema of a parameter accepts."""
-    if "enum" in schema:
-        return f"one of {', '.join(map(str, schema['enum']))}"
-    if "anyOf" in schema:
-        return " or ".join(_expected(one) for one in schema["anyOf"])
-    match schema["type"]:
-        case "integer" if "maximum" in schema:
-            return f"a whole number from {schema['minimum']} to {schema['maximum']:,}"
-        case "integer":
-            return f"a whole number from {schema['minimum']} on" if "minimum" in schema else "a whole number"
-        case "string":
-            return f"a string of at most {schema['maxLength']:,} characters" if "maxLength" in schema else "a string"
-        case "array":
-            return f"a list of {schema['minItems']} to {schema['maxItems']} entries, each {_expected(schema['items'])}"
-    return "true or false"
 
 
 class McpServer:
@@ -191,7 +119,7 @@ class McpServer:
         self._calls[visitor] += 1
         asked = ASKER.set(visitor)
         try:
-            answer = await tool.call(visit, **given)
+            answer: Answer = await tool.call(visit, **given)
         finally:
             ASKER.reset(asked)
             self._calls = +(self._calls - Counter([visitor]))

@@ -12,30 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import gradio as gr
 from pydantic import Field
 
+from . import parameters as kinds
 from .answer_schemas import ANSWERS
 from .api import Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs
-from .parameters import (
-    MOST_NEIGHBOURS,
-    MOST_POINTS,
-    Centred,
-    Dims,
-    Kept,
-    Matches,
-    Method,
-    Metric,
-    Nearest,
-    Offset,
-    Points,
-    Regex,
-    Row,
-    Rows,
-    Sought,
-    Source,
-    Sources,
-    Table,
-    Text,
-)
+from .parameters import MOST_NEIGHBOURS, MOST_POINTS
 
 if TYPE_CHECKING:
     from ..session.state import Session
@@ -62,7 +43,7 @@ class Tools:
         """All tools, in the order in which they are listed."""
         return {PREFIX + name: getattr(self, name) for name in ANSWERS}
 
-    async def info(self, request: gr.Request, source: Source, full: Full = False) -> Answer:
+    async def info(self, request: gr.Request, source: kinds.Source, full: Full = False) -> Answer:
         """Describe a model's token and position embedding tables without reading them: start here.
 
         Returns the shape and data type of each table, the tensor and file it is stored in, how the model encodes
@@ -77,12 +58,12 @@ class Tools:
     async def search(  # noqa: PLR0913 - keywords with defaults
         self,
         request: gr.Request,
-        source: Source,
-        query: Sought,
-        regex: Regex = False,
-        table: Table = "",
-        limit: Matches = 20,
-        offset: Offset = 0,
+        source: kinds.Source,
+        query: kinds.Sought,
+        regex: kinds.Regex = False,
+        table: kinds.Table = "",
+        limit: kinds.Matches = 20,
+        offset: kinds.Offset = 0,
         full: Full = False,
     ) -> Answer:
         """Find tokens in a model's vocabulary by a part of their text or a regular expression.
@@ -96,10 +77,10 @@ class Tools:
     async def tokenise(
         self,
         request: gr.Request,
-        source: Source,
-        text: Text,
-        neighbours: Kept = False,
-        offset: Offset = 0,
+        source: kinds.Source,
+        text: kinds.Text,
+        neighbours: kinds.Kept = False,
+        offset: kinds.Offset = 0,
         full: Full = False,
     ) -> Answer:
         """Split a text with a model's tokenizer, and measure what enters the model's first layer.
@@ -114,13 +95,13 @@ class Tools:
     async def neighbours(  # noqa: PLR0913 - keywords with defaults
         self,
         request: gr.Request,
-        source: Source,
-        query: Row,
-        limit: Nearest = 10,
-        offset: Offset = 0,
-        metric: Metric = "cosine",
-        table: Table = "",
-        centred: Centred = False,
+        source: kinds.Source,
+        query: kinds.Row,
+        limit: kinds.Nearest = 10,
+        offset: kinds.Offset = 0,
+        metric: kinds.Metric = "cosine",
+        table: kinds.Table = "",
+        centred: kinds.Centred = False,
         full: Full = False,
     ) -> Answer:
         """List the exact nearest neighbours of a row in a model's embedding table, nearest first.
@@ -135,12 +116,12 @@ class Tools:
     async def similarity(  # noqa: PLR0913 - keywords with defaults
         self,
         request: gr.Request,
-        source: Source,
-        rows: Rows,
-        metric: Metric = "cosine",
-        table: Table = "",
-        centred: Centred = False,
-        offset: Offset = 0,
+        source: kinds.Source,
+        rows: kinds.Rows,
+        metric: kinds.Metric = "cosine",
+        table: kinds.Table = "",
+        centred: kinds.Centred = False,
+        offset: kinds.Offset = 0,
         full: Full = False,
     ) -> Answer:
         """Compare chosen rows of an embedding table pairwise, and say how unusual each value is.
@@ -155,12 +136,12 @@ class Tools:
     async def project(  # noqa: PLR0913 - keywords with defaults
         self,
         request: gr.Request,
-        source: Source,
-        method: Method = "pca",
-        dims: Dims = 2,
-        table: Table = "position",
-        limit: Points = 30,
-        offset: Offset = 0,
+        source: kinds.Source,
+        method: kinds.Method = "pca",
+        dims: kinds.Dims = 2,
+        table: kinds.Table = "position",
+        limit: kinds.Points = 30,
+        offset: kinds.Offset = 0,
         full: Full = False,
     ) -> Answer:
         """Project an embedding table to two or three dimensions with PCA or UMAP, and report the map's quality.
@@ -178,8 +159,8 @@ class Tools:
     async def compare(
         self,
         request: gr.Request,
-        sources: Sources,
-        offset: Offset = 0,
+        sources: kinds.Sources,
+        offset: kinds.Offset = 0,
         full: Annotated[
             bool,
             Field(description="Whether to return the whole document, with every chance level and neighbours of words."),
@@ -205,7 +186,9 @@ class Tools:
         }
         return Answer(facts, "metrics", compared_metrics(document)[offset:], offset)
 
-    async def check(self, request: gr.Request, source: Source, offset: Offset = 0, full: Full = False) -> Answer:
+    async def check(
+        self, request: gr.Request, source: kinds.Source, offset: kinds.Offset = 0, full: Full = False
+    ) -> Answer:
         """Look for faults in a model's files: configuration, weights and tokenizer are compared with each other.
 
         Returns each finding with its severity, why it matters and what corrects it, and what was checked. Nothing is
@@ -215,7 +198,12 @@ class Tools:
         return Answer(found, "findings", found.pop("findings")[offset:], offset)
 
     async def vocabulary(
-        self, request: gr.Request, source: Source, other: Source, offset: Offset = 0, full: Full = False
+        self,
+        request: gr.Request,
+        source: kinds.Source,
+        other: kinds.Source,
+        offset: kinds.Offset = 0,
+        full: Full = False,
     ) -> Answer:
         """Compare two vocabularies: can the models be merged, draft for each other, or be distilled?
 
@@ -225,7 +213,9 @@ class Tools:
         found = await self.endpoints.vocabulary(request, source, other)
         return Answer(found, "differing", found.pop("differing")[offset:], offset)
 
-    async def kinship(self, request: gr.Request, source: Source, other: Source, full: Full = False) -> Answer:
+    async def kinship(
+        self, request: gr.Request, source: kinds.Source, other: kinds.Source, full: Full = False
+    ) -> Answer:
         """Tell whether one model was made from the other, from a few hundred token rows.
 
         Returns a verdict (same, derived, extended, pruned, rotated, same tokenizer, unrelated, cannot tell), what
@@ -234,7 +224,12 @@ class Tools:
         return Answer(await self.endpoints.kinship(request, source, other))
 
     async def merge_preview(
-        self, request: gr.Request, source: Source, other: Source, offset: Offset = 0, full: Full = False
+        self,
+        request: gr.Request,
+        source: kinds.Source,
+        other: kinds.Source,
+        offset: kinds.Offset = 0,
+        full: Full = False,
     ) -> Answer:
         """Tell what averaging the token tables of two models would do, before they are merged.
 

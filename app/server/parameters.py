@@ -1,10 +1,17 @@
-"""Parameters that endpoints and tools for agents share: their types, limits and descriptions, which clients see."""
+"""Parameters that endpoints and tools for agents share: types, limits and descriptions, and their checks."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, create_model
+
+from hfposemb.errors import InputError
+from hfposemb.lazy_attributes import lazy_attribute
+from hfposemb.text import one_line, written
 
 from ..limits import LONGEST_QUERY, LONGEST_TEXT, MOST_SOURCES, MOST_WORDS
 
@@ -55,10 +62,12 @@ Regex = Annotated[
     ),
 ]
 Matches = Annotated[int, Field(description="Number of tokens to list.", ge=1, le=MOST_MATCHES)]
-Row = Annotated[str | int, Field(description='A token such as "king", as search lists it, or the number of a row.')]
+Row = Annotated[
+    str | StrictInt, Field(description='A token such as "king", as search lists it, or the number of a row.')
+]
 Nearest = Annotated[int, Field(description="Number of neighbours.", ge=1, le=MOST_NEIGHBOURS)]
 Rows = Annotated[
-    list[str | int],
+    list[str | StrictInt],
     Field(
         description='Tokens such as ["king", "queen", "bread"], or row numbers.', min_length=1, max_length=MOST_WORDS
     ),
@@ -68,3 +77,76 @@ Method = Annotated[
 ]
 Dims = Annotated[int, Field(description="Number of dimensions.", ge=2, le=3)]
 Points = Annotated[int, Field(description="Number of points, from the first row on.", ge=1, le=MOST_POINTS)]
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tool or an endpoint, its description and the model of its arguments."""
+
+    name: str
+    call: Callable[..., Awaitable[Any]]
+    arguments: type[BaseModel]
+
+    @classmethod
+    def of(cls, name: str, call: Callable[..., Awaitable[Any]]) -> Described:
+        """Read a tool's parameters from its signature, without ``self`` and the request."""
+        hints = get_type_hints(call, include_extras=True)
+        fields: dict[str, Any] = {
+            key: (hints[key], ... if one.default is one.empty else one.default)
+            for key, one in inspect.signature(call).parameters.items()
+            if key != "request"
+        }
+        return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
+
+    @lazy_attribute
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        schema = self.arguments.model_json_schema()
+        for one in (schema, *schema["properties"].values()):
+            one.pop("title", None)
+        return schema
+
+    @lazy_attribute
+    def description(self) -> str:
+        """What the tool does and returns."""
+        return inspect.cleandoc(self.call.__doc__ or "")
+
+    def parsed(self, arguments: Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
+        """Return arguments with their defaults. Raises ``InputError`` for the first that is invalid.
+
+        Unless ``strict``, a number may be written as text.
+        """
+        try:
+            found = self.arguments.model_validate(arguments, strict=strict)
+        except ValidationError as error:
+            raise InputError(self._problem(error)) from error
+        return {name: getattr(found, name) for name in self.arguments.model_fields}
+
+    def _problem(self, error: ValidationError) -> str:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else ""
+        known = ", ".join(self.arguments.model_fields)
+        if first["type"] == "missing":
+            return f"{self.name} needs the parameter {name}; its parameters: {known}"
+        if name not in self.arguments.model_fields:
+            return one_line(f"{self.name} has no parameter {name[:40]!r}; its parameters: {known}")
+        expected = _expected(self.schema["properties"][name])
+        return one_line(f"{name} must be {expected}; got {written(first['input'])}")
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """Return in words what a JSON Schema of a parameter accepts."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "anyOf" in schema:
+        return " or ".join(_expected(one) for one in schema["anyOf"])
+    match schema["type"]:
+        case "integer" if "maximum" in schema:
+            return f"a whole number from {schema['minimum']} to {schema['maximum']:,}"
+        case "integer":
+            return f"a whole number from {schema['minimum']} on" if "minimum" in schema else "a whole number"
+        case "string":
+            return f"a string of at most {schema['maxLength']:,} characters" if "maxLength" in schema else "a string"
+        case "array":
+            return f"a list of {schema['minItems']} to {schema['maxItems']} entries, each {_expected(schema['items'])}"
+    return "true or false"

@@ -54,28 +54,62 @@ CARD: dict[str, Any] = {"apply_default_css": False, "js_on_load": COPY_JS, "elem
 STARTING = f"<h2>Measuring the sources…</h2>{BONE}"
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word."""
 
-    part: gr.State
-    pair: gr.State
-    at: gr.State
-    part_field: gr.Dropdown
-    ask: gr.Button
-    save: gr.DownloadButton
-    reports: BackgroundJob
-    measures: BackgroundJob
-    again: gr.Button
-    figures: gr.HTML
-    pairs: gr.HTML
-    pair_field: gr.Dropdown
-    role: gr.Radio
-    method: gr.Radio
-    layouts: BackgroundJob
-    plan: PanelRow
-    unfolded: gr.State
-    words: PanelRow
+    def __init__(self, session: Session, jobs: ComparisonJobs) -> None:
+        # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
+        choices = named_pairs(session.first)
+        self.part, self.pair, self.at = State(""), State("0-1" if choices else None), State(0)
+        unseen_heading(TITLE, level=2)
+        folded_controls()
+        with gr.Row(elem_classes="controls"):
+            self.pair_field = gr.Dropdown(
+                choices,
+                value=self.pair.value,
+                label="Pair",
+                visible=len(choices) > 1,
+                scale=3,
+                min_width=320,
+            )
+            self.role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
+            self.method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
+            self._part_and_report(session)
+        with gr.Column():
+            with gr.Column(elem_classes="works"):
+                self.reports = session.jobs.bind(jobs.write, name="report", label="Report")
+                self.measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
+            self.again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
+            self.pairs = gr.HTML(STARTING, min_height=520, **CARD)
+        with gr.Column():
+            self.layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
+            self.plan = PanelRow(scope=session.scope, awaited=2, reserve=524)
+        with gr.Column(elem_classes="folds"):
+            self.figures = gr.HTML("", **CARD)
+            box, self.unfolded = session.fold(
+                "moves", "Words: which moved most from one model to the other?", holds=["moved"]
+            )
+            with box:
+                self.words = PanelRow((), scope=session.scope)
+            for question in QUESTIONS:
+                pair_fold(session, question, self.pair)
+            quantisation_fold(session, self.pair)
+
+    def _part_and_report(self, session: Session) -> None:
+        """Create the field of the part and the two buttons of the report."""
+        parts: list[str] = []  # known once the sources are opened
+        self.part_field = gr.Dropdown(
+            part_choices(parts),
+            value="",
+            label="Part",
+            filterable=False,
+            visible=bool(parts),
+            scale=0,
+            min_width=160,
+        )
+        with gr.Column(scale=0, min_width=180, elem_classes="at-end"):
+            self.ask = gr.Button("Download report", variant="primary", min_width=180)
+            self.save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
 
 
 @dataclass(frozen=True)
@@ -182,86 +216,10 @@ class Handlers:
 def tab(session: Session) -> None:
     """Create and bind the tab. Nothing is computed until it is first shown."""
     jobs = ComparisonJobs(session)
-    layout = create_layout(session, jobs)
+    layout = Layout(session, jobs)
     bind_drawing(session, layout, Handlers(session), jobs)
     keep_controls(session, layout)
     bind_report(session, layout, jobs)
-
-
-def create_layout(session: Session, jobs: ComparisonJobs) -> Layout:
-    """Create the components, and bind the progress lines of the jobs."""
-    # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
-    choices = named_pairs(session.first)
-    part, pair, at = State(""), State("0-1" if choices else None), State(0)
-    unseen_heading(TITLE, level=2)
-    folded_controls()
-    with gr.Row(elem_classes="controls"):
-        pair_field = gr.Dropdown(
-            choices,
-            value=pair.value,
-            label="Pair",
-            visible=len(choices) > 1,
-            scale=3,
-            min_width=320,
-        )
-        role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
-        method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
-        part_field, ask, save = _part_and_report(session)
-    with gr.Column():
-        with gr.Column(elem_classes="works"):
-            reports = session.jobs.bind(jobs.write, name="report", label="Report")
-            measures = session.jobs.bind(jobs.measure, name="figures", label="Comparison")
-        again = gr.Button("Measure chance levels", visible=False, min_width=220, scale=0)
-        pairs = gr.HTML(STARTING, min_height=520, **CARD)
-    with gr.Column():
-        layouts = session.jobs.bind(jobs.lay_out, name="maps", label="AlignedUMAP")
-        plan = PanelRow(scope=session.scope, awaited=2, reserve=524)
-    with gr.Column(elem_classes="folds"):
-        figures = gr.HTML("", **CARD)
-        box, unfolded = session.fold("moves", "Words: which moved most from one model to the other?", holds=["moved"])
-        with box:
-            words = PanelRow((), scope=session.scope)
-        for question in QUESTIONS:
-            pair_fold(session, question, pair)
-        quantisation_fold(session, pair)
-    return Layout(
-        part=part,
-        pair=pair,
-        at=at,
-        part_field=part_field,
-        ask=ask,
-        save=save,
-        reports=reports,
-        measures=measures,
-        again=again,
-        figures=figures,
-        pairs=pairs,
-        pair_field=pair_field,
-        role=role,
-        method=method,
-        layouts=layouts,
-        plan=plan,
-        unfolded=unfolded,
-        words=words,
-    )
-
-
-def _part_and_report(session: Session) -> tuple[gr.Dropdown, gr.Button, gr.DownloadButton]:
-    """Create the field of the part and the two buttons of the report, and return them."""
-    parts: list[str] = []  # known once the sources are opened
-    part_field = gr.Dropdown(
-        part_choices(parts),
-        value="",
-        label="Part",
-        filterable=False,
-        visible=bool(parts),
-        scale=0,
-        min_width=160,
-    )
-    with gr.Column(scale=0, min_width=180, elem_classes="at-end"):
-        ask = gr.Button("Download report", variant="primary", min_width=180)
-        save = gr.DownloadButton(visible="hidden", elem_id=f"report-{session.scope}")
-    return part_field, ask, save
 
 
 def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:

@@ -36,7 +36,6 @@ TITLE = "Positions"
 NEEDS = ("position",)
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use.
 
@@ -44,28 +43,73 @@ class Layout:
     is released, and ``dimensions`` and ``attention``, whether a fold is open.
     """
 
-    method: gr.Radio
-    dims: gr.Radio
-    length: gr.Radio
-    marked: gr.Slider
-    range_field: gr.Textbox
-    range: gr.State
-    part_field: gr.Dropdown
-    part: gr.State
-    picked: gr.State
-    chosen: gr.State
-    umaps: BackgroundJob
-    sources: PanelRow
-    selected: PanelRow
-    together: PanelRow
-    over: PanelRow
-    dimensions: gr.State
-    spectra: PanelRow
-    rotary: PanelRow
-    waves: gr.Textbox
-    tables: PanelRow
-    attention: gr.State
-    in_logits: PanelRow
+    def __init__(self, session: Session) -> None:
+        first = session.open(session.first)
+        unseen_heading(TITLE, level=1)
+        self._toolbar(session, first)
+        # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending.
+        self.part, self.picked, self.chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
+        with gr.Column():
+            self.umaps = session.jobs.bind_umaps()
+            self.sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
+        self.selected = PanelRow((), scope=session.scope, elem_classes="if-any")
+        self.together = PanelRow(scope=session.scope, awaited=3, reserve=390)
+        self.over = PanelRow((), scope=session.scope, elem_classes="if-any")
+        with gr.Column(elem_classes="folds"):
+            box, self.dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
+            with box:
+                self.spectra = PanelRow((), scope=session.scope)
+                self.rotary = PanelRow((), scope=session.scope, elem_classes="if-any")
+                with gr.Row(elem_classes="controls"):
+                    typed = ", ".join(map(str, WAVES))
+                    self.waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
+                self.tables = PanelRow((), scope=session.scope, swipe=True)
+            shifts.accordion(session, self.length, self.part)
+            box, self.attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
+            with box:
+                self.in_logits = PanelRow((), scope=session.scope)
+            box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
+            with box:
+                requirement_row(session, self.part, tested)
+                probing.probe_table(session, self.part, tested)
+        self.range = State("")
+
+    def _toolbar(self, session: Session, opened: Sequence[Opened]) -> None:
+        """Create the toolbar."""
+        view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
+        folded_controls()
+        with gr.Row(elem_classes="controls"):
+            self.method = gr.Radio(
+                [("PCA", "pca"), ("UMAP", "umap")],
+                value=view.method,
+                label="Projection",
+                **_SEGMENTED | {"min_width": 165},
+            )
+            self.dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
+            self.length = gr.Radio(
+                [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
+            )
+            self.marked = gr.Slider(
+                0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
+            )
+            self.range_field = gr.Textbox(
+                label="Range",
+                placeholder="100-163",
+                max_lines=1,
+                max_length=LONGEST,
+                scale=0,
+                min_width=120,
+                elem_classes="seldom",
+            )
+            self.part_field = gr.Dropdown(
+                parts,
+                value=next(iter(parts), None),
+                label="Part",
+                filterable=False,
+                visible=bool(parts),
+                scale=0,
+                min_width=200,
+            )
 
 
 @dataclass(frozen=True)
@@ -134,104 +178,10 @@ class Handlers:
 
 def tab(session: Session) -> None:
     """Create and bind the tab."""
-    layout = create_layout(session)
+    layout = Layout(session)
     bind_drawing(session, layout, Handlers(session))
     keep_controls(session, layout)
     bind_marks(session, layout)
-
-
-def create_layout(session: Session) -> Layout:
-    """Create the components, and bind the rows that bind themselves."""
-    first = session.open(session.first)
-    unseen_heading(TITLE, level=1)
-    method, dims, length, marked, selected, part_field = _toolbar(session, first)
-    # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending forever.
-    part, picked, chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
-    with gr.Column():
-        umaps = session.jobs.bind_umaps()
-        sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
-    chosen_range = PanelRow((), scope=session.scope, elem_classes="if-any")
-    together = PanelRow(scope=session.scope, awaited=3, reserve=390)
-    over = PanelRow((), scope=session.scope, elem_classes="if-any")
-    with gr.Column(elem_classes="folds"):
-        box, dimensions = session.fold("dimensions", "Waves: how does each dimension run over the positions?")
-        with box:
-            shown = PanelRow((), scope=session.scope)
-            rotary = PanelRow((), scope=session.scope, elem_classes="if-any")
-            with gr.Row(elem_classes="controls"):
-                typed = ", ".join(map(str, WAVES))
-                waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
-            tables = PanelRow((), scope=session.scope, swipe=True)
-        shifts.accordion(session, length, part)
-        box, attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
-        with box:
-            in_logits = PanelRow((), scope=session.scope)
-        box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
-        with box:
-            requirement_row(session, part, tested)
-            probing.probe_table(session, part, tested)
-    return Layout(
-        method=method,
-        dims=dims,
-        length=length,
-        marked=marked,
-        range_field=selected,
-        range=State(""),
-        part_field=part_field,
-        part=part,
-        picked=picked,
-        chosen=chosen,
-        umaps=umaps,
-        sources=sources,
-        selected=chosen_range,
-        together=together,
-        over=over,
-        dimensions=dimensions,
-        spectra=shown,
-        rotary=rotary,
-        waves=waves,
-        tables=tables,
-        attention=attention,
-        in_logits=in_logits,
-    )
-
-
-def _toolbar(
-    session: Session, opened: Sequence[Opened]
-) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Slider, gr.Textbox, gr.Dropdown]:
-    """Create the toolbar, and return the fields: projection, dimensions, length, marked position, range and part."""
-    view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
-    folded_controls()
-    with gr.Row(elem_classes="controls"):
-        method = gr.Radio(
-            [("PCA", "pca"), ("UMAP", "umap")], value=view.method, label="Projection", **_SEGMENTED | {"min_width": 165}
-        )
-        dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
-        length = gr.Radio(
-            [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
-        )
-        marked = gr.Slider(
-            0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
-        )
-        selected = gr.Textbox(
-            label="Range",
-            placeholder="100-163",
-            max_lines=1,
-            max_length=LONGEST,
-            scale=0,
-            min_width=120,
-            elem_classes="seldom",
-        )
-        part_field = gr.Dropdown(
-            parts,
-            value=next(iter(parts), None),
-            label="Part",
-            filterable=False,
-            visible=bool(parts),
-            scale=0,
-            min_width=200,
-        )
-    return method, dims, length, marked, selected, part_field
 
 
 def draw_part(opened: Sequence[Opened], part: str | None) -> Any:

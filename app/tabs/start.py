@@ -35,17 +35,57 @@ NEEDS = ("position", "inputs")
 QUESTIONS = "<h2>Six questions, answered on the models above</h2>"
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use."""
 
-    text: gr.Textbox
-    example: gr.Radio
-    which: gr.Dropdown
-    source: gr.State
-    steps: gr.HTML
-    shapes: PanelRow
-    asked: gr.HTML
+    def __init__(self, session: Session) -> None:
+        first, scope = [one for one in session.open(session.first) if one.there], f"{session.scope}-start"
+        unseen_heading(TITLE, level=1)
+        self._sentence_card(first)
+        with gr.Column(elem_classes="start-shapes"):
+            self.shapes = PanelRow(shape_panels(first, session), scope=scope, swipe=True)
+        self.asked = gr.HTML(
+            cards_of(first, session),
+            html_template=f"{QUESTIONS}<div>${{value}}</div>",
+            js_on_load=on_load("followQuestions"),
+            apply_default_css=False,
+            elem_classes="questions",
+        )
+        with gr.Column(elem_classes=["folds", "three"]):
+            check_fold(session, card_sections)
+            if session.linked:
+                lesson_list()
+        self.source = State(self.which.value)
+
+    def _sentence_card(self, first: Sequence[Opened]) -> None:
+        """Create the card of the sentence: its field, what it is followed on, the model, and the steps.
+
+        Models of the Hub are asked once the page is open: their tokenizers are more to read than their positions.
+        """
+        choices = which_choices(first)
+        local = all(lent_name(one.text) or not isinstance(parse_source(one.text), HubSource) for one in first)
+        with gr.Column(elem_classes="sentence-card"):
+            with gr.Row(elem_classes="controls"):
+                self.text = gr.Textbox(
+                    FIRST_SENTENCE,
+                    label="Your sentence",
+                    max_lines=1,
+                    max_length=LONGEST_SENTENCE,
+                    scale=4,
+                    min_width=260,
+                )
+                self.which = gr.Dropdown(
+                    choices, value=choices[0][1] if choices else None, label="Model", min_width=200
+                )
+                examples = [(said, name) for name, said in EXAMPLES.items()]
+                said = "On the model, or by hand"
+                self.example = gr.Radio(examples, value="model", label=said, elem_classes="segmented", min_width=300)
+            self.steps = gr.HTML(
+                sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
+                js_on_load=COPY_JS,
+                apply_default_css=False,
+                elem_classes="sentence-steps",
+            )
 
 
 @dataclass(frozen=True)
@@ -78,65 +118,11 @@ def cards_of(opened: Sequence[Opened], session: Session) -> str:
 
 def tab(session: Session) -> None:
     """Create and bind the tab."""
-    layout = create_layout(session)
+    layout = Layout(session)
     session.keep("sentence", layout.text)
     session.keep("follow", layout.example)
     session.keep("sentence-of", layout.source, choices=of_sources)
     bind_events(session, layout, Handlers(session))
-
-
-def create_layout(session: Session) -> Layout:
-    """Create the components."""
-    first, scope = [one for one in session.open(session.first) if one.there], f"{session.scope}-start"
-    unseen_heading(TITLE, level=1)
-    text, example, which, steps = _sentence_card(first)
-    with gr.Column(elem_classes="start-shapes"):
-        shapes = PanelRow(shape_panels(first, session), scope=scope, swipe=True)
-    asked = gr.HTML(
-        cards_of(first, session),
-        html_template=f"{QUESTIONS}<div>${{value}}</div>",
-        js_on_load=on_load("followQuestions"),
-        apply_default_css=False,
-        elem_classes="questions",
-    )
-    with gr.Column(elem_classes=["folds", "three"]):
-        check_fold(session, card_sections)
-        if session.linked:
-            lesson_list()
-    return Layout(
-        text=text,
-        example=example,
-        which=which,
-        source=State(which.value),
-        steps=steps,
-        shapes=shapes,
-        asked=asked,
-    )
-
-
-def _sentence_card(first: Sequence[Opened]) -> tuple[gr.Textbox, gr.Radio, gr.Dropdown, gr.HTML]:
-    """Create the card of the sentence: its field, what it is followed on, the model, and the steps.
-
-    Models of the Hub are asked once the page is open: their tokenizers are more to read than their positions.
-    """
-    choices = which_choices(first)
-    local = all(lent_name(one.text) or not isinstance(parse_source(one.text), HubSource) for one in first)
-    with gr.Column(elem_classes="sentence-card"):
-        with gr.Row(elem_classes="controls"):
-            text = gr.Textbox(
-                FIRST_SENTENCE, label="Your sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260
-            )
-            which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Model", min_width=200)
-            examples = [(said, name) for name, said in EXAMPLES.items()]
-            said = "On the model, or by hand"
-            example = gr.Radio(examples, value="model", label=said, elem_classes="segmented", min_width=300)
-        steps = gr.HTML(
-            sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
-            js_on_load=COPY_JS,
-            apply_default_css=False,
-            elem_classes="sentence-steps",
-        )
-    return text, example, which, steps
 
 
 def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:

@@ -50,7 +50,6 @@ from ..findings.tokens.undertrained import odd_row
 from ..findings.tokens.word_pairs import pair_panels
 from ..limits import LONGEST_QUERY, MOST_WORDS
 from ..session.address import of_sources, one_of
-from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -61,44 +60,68 @@ TITLE = "Tokens"
 NEEDS = ("token",)
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use.
 
     States are ``word``, ``listed``, the word whose neighbours are listed, ``sought``, ``which``, ``table``, which table
-    stands for the tokens, ``read``, which changes
-    when a head has been read, ``method``, the chosen projection, ``selection``, ``exported``, which changes when a
-    selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open.
+    stands for the tokens, ``read``, which changes when a head has been read, ``method``, the chosen projection,
+    ``selection``, ``exported``, which changes when a selection is to be saved, and ``spread`` and ``pairs``, whether a
+    fold is open.
     """
 
-    word: gr.State
-    listed: gr.State
-    sought: gr.State
-    selection: gr.State
-    exported: gr.State
-    save: gr.DownloadButton
-    which: gr.State
-    which_field: gr.Radio
-    table: gr.State
-    read: gr.State
-    table_field: gr.Radio
-    method: gr.State
-    method_field: gr.Radio
-    dims: gr.Radio
-    color: gr.Radio
-    umaps: BackgroundJob
-    plan: PanelRow
-    search: gr.Textbox
-    regex: gr.Checkbox
-    centring: gr.Checkbox
-    found: PanelRow
-    words: PanelRow
-    spread: gr.State
-    hill: PanelRow
-    pairs: gr.State
-    pairs_box: gr.Accordion
-    chosen: gr.Textbox
-    matrix: PanelRow
+    def __init__(self, session: Session) -> None:
+        self.word, self.sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
+        self.selection = State(list(NOTHING))
+        choices = which_choices(session.open(session.first))
+        # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
+        self.which = State(choices[0][1] if choices else None)
+        unseen_heading(TITLE, level=2)
+        with gr.Row(equal_height=False):
+            with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
+                folded_controls()
+                with gr.Row(elem_classes="controls"):
+                    self._toolbar(choices, self.which.value)
+                with gr.Row(elem_classes="tokens-work"):
+                    self.table = State("token")
+                    self.read = reading_row(session, self.table, "head")
+                    self.umaps = session.jobs.bind(partial(map_work, session), label="Map")
+                self.plan = PanelRow(scope=session.scope, reserve=781)
+            with gr.Column(scale=3, min_width=320):
+                self._search_fields()
+                self.found = PanelRow((), scope=session.scope, visible=False)
+                self.words = PanelRow(scope=session.scope, reserve=638)
+        with gr.Column(elem_classes="tokens-folds"):
+            self.pairs_box, self.pairs = session.fold("pairs", "Compare words: which pairs are close?")
+            with self.pairs_box:
+                with gr.Row(elem_classes="controls"):
+                    label = f"Compare words (separate with commas, up to {MOST_WORDS})"
+                    self.chosen = gr.Textbox(FIRST_WORDS, label=label, max_lines=1)
+                self.matrix = PanelRow((), scope=session.scope)
+            box, self.spread = session.fold("spread", "How unusual is such a cosine?")
+            with box:
+                self.hill = PanelRow((), scope=session.scope)
+            _own_folds(session, self.table, self.which, self.which_field, [self.word, self.search, self.sought])
+        self.listed = State(Word(FIRST_WORD).state)
+        self.exported = State("")
+        self.save = gr.DownloadButton(visible="hidden", elem_id=f"tokens-{session.scope}")
+        self.method = State(AUTOMATIC)
+
+    def _toolbar(self, choices: Sequence[Any], first: str | None) -> None:
+        """Create the map's controls."""
+        self.which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
+        self.table_field = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
+        self.method_field = _segmented("Projection", list(METHODS), "UMAP", 139, "seldom")
+        self.dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114, "seldom")
+        self.color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244, "seldom")
+
+    def _search_fields(self) -> None:
+        """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
+        with gr.Row(elem_classes="controls"):
+            self.search = gr.Textbox(
+                FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=130
+            )
+            self.regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=70)
+            self.centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=90)
 
 
 @dataclass(frozen=True)
@@ -240,76 +263,12 @@ class Handlers:
 
 def tab(session: Session) -> None:
     """Create and bind the tab."""
-    layout, handlers = create_layout(session), Handlers(session)
+    layout, handlers = Layout(session), Handlers(session)
     bind_drawing(session, layout, handlers)
     bind_search(session, layout)
     keep_controls(session, layout)
     bind_words(session, layout, handlers)
     bind_selection(session, layout, handlers)
-
-
-def create_layout(session: Session) -> Layout:
-    """Create the components, and bind the map's job and the row of odd tokens."""
-    word, sought, selection = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED)), State(list(NOTHING))
-    choices = which_choices(session.open(session.first))
-    # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
-    which = State(choices[0][1] if choices else None)
-    unseen_heading(TITLE, level=2)
-    with gr.Row(equal_height=False):
-        with gr.Column(scale=5, min_width=320, elem_classes="tokens-card"):
-            folded_controls()
-            with gr.Row(elem_classes="controls"):
-                which_field, table_field, method_field, dims, color = _toolbar(choices, which.value)
-            with gr.Row(elem_classes="tokens-work"):
-                table = State("token")
-                read = reading_row(session, table, "head")
-                umaps = session.jobs.bind(partial(map_work, session), label="Map")
-            plan = PanelRow(scope=session.scope, reserve=781)
-        with gr.Column(scale=3, min_width=320):
-            search, regex, centring = _search_fields()
-            found = PanelRow((), scope=session.scope, visible=False)
-            words = PanelRow(scope=session.scope, reserve=638)
-    with gr.Column(elem_classes="tokens-folds"):
-        pairs_box, pairs = session.fold("pairs", "Compare words: which pairs are close?")
-        with pairs_box:
-            with gr.Row(elem_classes="controls"):
-                label = f"Compare words (separate with commas, up to {MOST_WORDS})"
-                chosen = gr.Textbox(FIRST_WORDS, label=label, max_lines=1)
-            matrix = PanelRow((), scope=session.scope)
-        box, spread = session.fold("spread", "How unusual is such a cosine?")
-        with box:
-            hill = PanelRow((), scope=session.scope)
-        _own_folds(session, table, which, which_field, [word, search, sought])
-    return Layout(
-        word=word,
-        listed=State(Word(FIRST_WORD).state),
-        sought=sought,
-        selection=selection,
-        exported=State(""),
-        save=gr.DownloadButton(visible="hidden", elem_id=f"tokens-{session.scope}"),
-        which=which,
-        which_field=which_field,
-        table=table,
-        read=read,
-        table_field=table_field,
-        method=State(AUTOMATIC),
-        method_field=method_field,
-        dims=dims,
-        color=color,
-        umaps=umaps,
-        plan=plan,
-        search=search,
-        regex=regex,
-        centring=centring,
-        found=found,
-        words=words,
-        spread=spread,
-        hill=hill,
-        pairs=pairs,
-        pairs_box=pairs_box,
-        chosen=chosen,
-        matrix=matrix,
-    )
 
 
 def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Radio, picked: Sequence[Any]) -> None:
@@ -320,25 +279,6 @@ def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Rad
     box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
     with box:
         odd_row(session, [table, which], field, picked, unfolded)
-
-
-def _toolbar(choices: Sequence[Any], first: str | None) -> tuple[gr.Radio, gr.Radio, gr.Radio, gr.Radio, gr.Radio]:
-    """Return the map's controls: source, table, projection, dimensions and colour."""
-    which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
-    table = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
-    method = _segmented("Projection", list(METHODS), "UMAP", 139, "seldom")
-    dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114, "seldom")
-    color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244, "seldom")
-    return which_field, table, method, dims, color
-
-
-def _search_fields() -> tuple[gr.Textbox, gr.Checkbox, gr.Checkbox]:
-    """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
-    with gr.Row(elem_classes="controls"):
-        search = gr.Textbox(FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=130)
-        regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=70)
-        centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=90)
-    return search, regex, centring
 
 
 def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str, **more: Any) -> gr.Radio:

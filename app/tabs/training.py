@@ -40,7 +40,6 @@ from ..jobs import children
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
-from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -61,23 +60,55 @@ EVERY = 3.0
 FAILED = "It could not be read; see the message above."
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use; ``of``, ``by`` and ``at`` are the states of the run, metric and step."""
 
-    of: gr.State
-    by: gr.State
-    at: gr.State
-    which: gr.Radio
-    role: gr.Radio
-    pattern: gr.Textbox
-    clock: gr.Timer | None
-    work: BackgroundJob
-    retry: gr.Button
-    slider: gr.HTML
-    moments: PanelRow
-    figure: gr.Dropdown
-    courses: PanelRow
+    def __init__(self, session: Session, handlers: Handlers) -> None:
+        runs = runs_of(session.open(session.first))
+        # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
+        self.of, self.by, self.at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
+        self._toolbar(session, runs)
+        self.clock = None if session.public else gr.Timer(EVERY, active=False)
+        with gr.Column():
+            self.work = session.jobs.bind(handlers.follow, label="Training run")
+            self.retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
+            self.slider = step_field()
+            self.moments = PanelRow(scope=session.scope, awaited=2, reserve=748)
+        with gr.Row(elem_classes="controls"):
+            self.figure = gr.Dropdown(
+                figure_names("position"),
+                value=FIRST_FIGURE["position"],
+                label="Metric",
+                min_width=240,
+                scale=0,
+            )
+        self.courses = PanelRow(scope=session.scope, reserve=736)
+
+    def _toolbar(self, session: Session, runs: dict[str, Opened]) -> None:
+        """Create the toolbar."""
+        choices = [(source.name, text) for text, source in runs.items()]
+        with gr.Row(elem_classes="controls"):
+            self.which = gr.Radio(
+                choices,
+                value=next(iter(runs), None),
+                label="Source",
+                elem_classes="segmented",
+                min_width=246,
+                scale=0,
+                visible=len(choices) > 1,
+            )
+            self.role = gr.Radio(
+                list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=184, scale=0
+            )
+            self.pattern = gr.Textbox(
+                PATTERN,
+                label="Revisions (pattern, such as step*)",
+                max_lines=1,
+                max_length=LONGEST_PATTERN,
+                min_width=140,
+                scale=1,
+            )
+            unseen_heading(TITLE, level=2)
 
 
 @dataclass(frozen=True)
@@ -179,73 +210,9 @@ class Handlers:
 def tab(session: Session) -> None:
     """Create and bind the tab. Nothing is read until it is first shown."""
     handlers = Handlers(session)
-    layout = create_layout(session, handlers)
+    layout = Layout(session, handlers)
     bind_events(session, layout, handlers)
     keep_controls(session, layout)
-
-
-def create_layout(session: Session, handlers: Handlers) -> Layout:
-    """Create the components, and bind the progress line of the job."""
-    runs = runs_of(session.open(session.first))
-    # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
-    of, by, at = State(next(iter(runs), "")), State(FIRST_FIGURE["position"]), State(LAST)
-    which, role, pattern = _toolbar(session, runs)
-    clock = None if session.public else gr.Timer(EVERY, active=False)
-    with gr.Column():
-        work = session.jobs.bind(handlers.follow, label="Training run")
-        retry = gr.Button("Try again", visible=False, min_width=160, scale=0)
-        slider = step_field()
-        moments = PanelRow(scope=session.scope, awaited=2, reserve=748)
-    with gr.Row(elem_classes="controls"):
-        figure = gr.Dropdown(
-            figure_names("position"),
-            value=FIRST_FIGURE["position"],
-            label="Metric",
-            min_width=240,
-            scale=0,
-        )
-    courses = PanelRow(scope=session.scope, reserve=736)
-    return Layout(
-        of=of,
-        by=by,
-        at=at,
-        which=which,
-        role=role,
-        pattern=pattern,
-        clock=clock,
-        work=work,
-        retry=retry,
-        slider=slider,
-        moments=moments,
-        figure=figure,
-        courses=courses,
-    )
-
-
-def _toolbar(session: Session, runs: dict[str, Opened]) -> tuple[gr.Radio, gr.Radio, gr.Textbox]:
-    """Create the toolbar, and return the fields of the run, the table and the revisions."""
-    choices = [(source.name, text) for text, source in runs.items()]
-    with gr.Row(elem_classes="controls"):
-        which = gr.Radio(
-            choices,
-            value=next(iter(runs), None),
-            label="Source",
-            elem_classes="segmented",
-            min_width=246,
-            scale=0,
-            visible=len(choices) > 1,
-        )
-        role = gr.Radio(list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=184, scale=0)
-        pattern = gr.Textbox(
-            PATTERN,
-            label="Revisions (pattern, such as step*)",
-            max_lines=1,
-            max_length=LONGEST_PATTERN,
-            min_width=140,
-            scale=1,
-        )
-        unseen_heading(TITLE, level=2)
-    return which, role, pattern
 
 
 def draw_fields(opened: Sequence[Opened], of: str, role: str, figure: str) -> list[Any]:

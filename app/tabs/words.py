@@ -102,7 +102,6 @@ STARTING = Panel(
 )
 
 
-@dataclass(frozen=True)
 class Layout:
     """The tab's components that events use.
 
@@ -111,33 +110,75 @@ class Layout:
     anchor words.
     """
 
-    text: gr.Textbox
-    turn: gr.Button
-    which: gr.Dropdown
-    whose: gr.Radio
-    finding: PanelRow
-    amplitude: gr.Slider
-    size: gr.Radio
-    words: gr.HTML
-    near: PanelRow
-    fed: gr.State
-    vectors: PanelRow
-    box: gr.Accordion
-    remains: gr.State
-    anchors: gr.Dropdown
-    followed: PanelRow
-    both: PanelRow
-    summed: gr.State
-    clubs: PanelRow
-    scored: gr.State
-    term: gr.Dropdown
-    head: gr.Textbox
-    drawn_to: PanelRow
-    before: gr.State
-    word: gr.State
-    kept: gr.State
-    source: gr.State
-    settled: gr.State
+    def __init__(self, session: Session) -> None:
+        choices = which_choices(session.open(session.first))
+        scope = f"{session.scope}-words"
+        self._toolbar(session, choices)
+        self._finding_card(scope)
+        self.near = PanelRow(scope=scope, reserve=603)
+        with gr.Column(elem_classes="folds"):
+            box, self.fed = session.fold("model-input", "The model’s input: token + position")
+            with box:
+                self.vectors = PanelRow((), scope=scope)
+            box, self.summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
+            with box:
+                self.clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
+            title = "A word as a mixture, anchor words, recovering both parts, and sum against concatenation"
+            self.box, self.remains = session.fold("remains", title, holds=["anchors"])
+            with self.box, gr.Row(equal_height=True):
+                with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
+                    self.anchors = _anchor_field()
+                    self.followed = PanelRow((), scope=scope)
+                with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
+                    self.both = PanelRow((), scope=scope)
+            logit, self.scored = session.fold(
+                "logits", "Attention: what words and positions add to the logits", holds=["part-of-logits", "head"]
+            )
+            with logit:
+                self._logit_fields()
+                self.drawn_to = PanelRow((), scope=scope)
+        self.before = State("")
+        self.word = State(-1)
+        self.kept = State(list(FIRST_ANCHORS))
+        self.source = State(choices[0][1] if choices else None)
+        self.settled = State(None)
+
+    def _toolbar(self, session: Session, choices: Sequence[tuple[str, str]]) -> None:
+        """Create the toolbar."""
+        whoses = [(CALLED[one], one) for one in WHOSE]
+        unseen_heading(TITLE, level=2)
+        folded_controls()
+        with gr.Row(elem_classes="controls"):
+            self.text = gr.Textbox(
+                SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260
+            )
+            self.turn = gr.Button("Reorder words", scale=0, min_width=150)
+            with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
+                self.which = gr.Dropdown(
+                    choices, value=choices[0][1] if choices else None, label="Source", min_width=240
+                )
+                self.whose = _segmented("Positions from", whoses, "own", 340, "words-whose", "seldom")
+
+    def _finding_card(self, scope: str) -> None:
+        """Create the card of the finding: its panel, the amplitude, the scale and the words of the sentence."""
+        with gr.Column(elem_classes="words-card below"):
+            self.finding = PanelRow((STARTING,), scope=scope, reserve=152)
+            with gr.Row(elem_classes="controls"):
+                with gr.Column(scale=4, min_width=300):
+                    self.amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")
+                with gr.Column(scale=0, min_width=304):
+                    self.size = _segmented("Position norm", SIZES, SCALED, 290, "seldom")
+                with gr.Column(scale=5, min_width=300):
+                    self.words = gr.HTML("", js_on_load=STRIP_JS, apply_default_css=False, elem_classes="words-strip")
+
+    def _logit_fields(self) -> None:
+        """Create the controls of the logits: which part of them, and of which head."""
+        with gr.Row(elem_classes="controls"):
+            self.term = gr.Dropdown(list(logits.TERMS), label="Logit term", filterable=False, min_width=220, scale=1)
+            self.head = gr.Textbox(
+                "", label="Head (empty: mean over all)", max_lines=1, max_length=4, min_width=220, scale=1
+            )
+            unseen_heading("The first layer's logits", level=3)
 
 
 @dataclass(frozen=True)
@@ -195,99 +236,10 @@ class Handlers:
 
 def tab(session: Session) -> None:
     """Create and bind the tab. Nothing is computed until it is first shown."""
-    layout = create_layout(session)
+    layout = Layout(session)
     bind_selection(layout)
     bind_drawing(session, layout, Handlers(session))
     keep_controls(session, layout)
-
-
-def create_layout(session: Session) -> Layout:
-    """Create the components."""
-    choices = which_choices(session.open(session.first))
-    scope = f"{session.scope}-words"
-    text, turn, which, whose = _toolbar(session, choices)
-    finding, amplitude, size, words = _finding_card(scope)
-    near = PanelRow(scope=scope, reserve=603)
-    with gr.Column(elem_classes="folds"):
-        box, fed = session.fold("model-input", "The model’s input: token + position")
-        with box:
-            vectors = PanelRow((), scope=scope)
-        box, summed = session.fold("sums", "Clouds of sums: do inputs cluster by word or by position?")
-        with box:
-            clubs = PanelRow((), scope=scope, elem_classes="words-clouds")
-        title = "A word as a mixture, anchor words, recovering both parts, and sum against concatenation"
-        box, remains = session.fold("remains", title, holds=["anchors"])
-        with box, gr.Row(equal_height=True):
-            with gr.Column(scale=4, min_width=320, elem_classes="words-card above words-fill"):
-                anchors = _anchor_field()
-                followed = PanelRow((), scope=scope)
-            with gr.Column(scale=8, min_width=320, elem_classes="words-fill"):
-                both = PanelRow((), scope=scope)
-        logit, scored = session.fold(
-            "logits", "Attention: what words and positions add to the logits", holds=["part-of-logits", "head"]
-        )
-        with logit:
-            term, head = _logit_fields()
-            drawn_to = PanelRow((), scope=scope)
-    return Layout(
-        text=text,
-        turn=turn,
-        which=which,
-        whose=whose,
-        finding=finding,
-        amplitude=amplitude,
-        size=size,
-        words=words,
-        near=near,
-        fed=fed,
-        vectors=vectors,
-        box=box,
-        remains=remains,
-        anchors=anchors,
-        followed=followed,
-        both=both,
-        summed=summed,
-        clubs=clubs,
-        scored=scored,
-        term=term,
-        head=head,
-        drawn_to=drawn_to,
-        before=State(""),
-        word=State(-1),
-        kept=State(list(FIRST_ANCHORS)),
-        source=State(choices[0][1] if choices else None),
-        settled=State(None),
-    )
-
-
-def _toolbar(
-    session: Session, choices: Sequence[tuple[str, str]]
-) -> tuple[gr.Textbox, gr.Button, gr.Dropdown, gr.Radio]:
-    """Create the toolbar, and return the sentence, the button that reorders it, the source, and whose positions."""
-    whoses = [(CALLED[whose], whose) for whose in WHOSE]
-    unseen_heading(TITLE, level=2)
-    folded_controls()
-    with gr.Row(elem_classes="controls"):
-        text = gr.Textbox(SENTENCE, label="Sentence", max_lines=1, max_length=LONGEST_SENTENCE, scale=4, min_width=260)
-        turn = gr.Button("Reorder words", scale=0, min_width=150)
-        with gr.Column(scale=0, min_width=620), gr.Row():  # the width of its parts and the gaps between them
-            which = gr.Dropdown(choices, value=choices[0][1] if choices else None, label="Source", min_width=240)
-            whose = _segmented("Positions from", whoses, "own", 340, "words-whose", "seldom")
-    return text, turn, which, whose
-
-
-def _finding_card(scope: str) -> tuple[PanelRow, gr.Slider, gr.Radio, gr.HTML]:
-    """Create the card of the finding, and return its panel, the amplitude, the scale and the words of the sentence."""
-    with gr.Column(elem_classes="words-card below"):
-        finding = PanelRow((STARTING,), scope=scope, reserve=152)
-        with gr.Row(elem_classes="controls"):
-            with gr.Column(scale=4, min_width=300):
-                amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")
-            with gr.Column(scale=0, min_width=304):
-                size = _segmented("Position norm", SIZES, SCALED, 290, "seldom")
-            with gr.Column(scale=5, min_width=300):
-                words = gr.HTML("", js_on_load=STRIP_JS, apply_default_css=False, elem_classes="words-strip")
-    return finding, amplitude, size, words
 
 
 def _anchor_field() -> gr.Dropdown:
@@ -302,15 +254,6 @@ def _anchor_field() -> gr.Dropdown:
             label="Anchor words",
             elem_classes="anchor-words",
         )
-
-
-def _logit_fields() -> tuple[gr.Dropdown, gr.Textbox]:
-    """Create the controls of the logits: which part of them, and of which head."""
-    with gr.Row(elem_classes="controls"):
-        term = gr.Dropdown(list(logits.TERMS), label="Logit term", filterable=False, min_width=220, scale=1)
-        head = gr.Textbox("", label="Head (empty: mean over all)", max_lines=1, max_length=4, min_width=220, scale=1)
-        unseen_heading("The first layer's logits", level=3)
-    return term, head
 
 
 def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str) -> gr.Radio:

@@ -9,8 +9,8 @@ from ..tables.embeddings import Embeddings
 
 Models = Mapping[str, Embeddings]
 
-WALKS, FEW_WALKS = 20, 7
-"""Number of random walks that are measured beside a claim, and where a measurement takes half a minute.
+WALKS = 20
+"""Number of random walks that are measured beside a claim; 7 where a measurement takes half a minute.
 
 A claim whose rule agrees with a share q of all walks is confirmed for a walk with probability q · P(at most one in 20
 agrees), at most 4.2 %, or q (1 − q)^7, at most 5 %, whatever q is.

@@ -1,14 +1,16 @@
 """Published findings about positions and words, measured again and compared with what was published.
 
-Every finding is an entry of ``STUDIES``. A number is given as published only if it was read in its source; otherwise
-the claim is given in words. Agreement is decided by a rule that is shown with every result.
+Every finding is an entry of ``studies.toml``. Agreement is decided by a rule that is shown with every result.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +19,14 @@ from ..analysis.geometry import spectrum
 from ..analysis.nulls.surrogates import finite_rows
 from ..analysis.positions.patches import grid_variance
 from ..analysis.positions.probes import Probe, absolute_probe, relative_probe
-from ..analysis.positions.shift_operator import FEWEST_TURNS, helix, leading, rotation
+from ..analysis.positions.shift_operator import helix, leading, rotation
 from ..errors import MissingTableError
 from ..tables.embeddings import Embeddings
 from ..tables.encoding_base import unit_rows
 from ..tables.encodings import Absolute, PositionEncoding, table_in
 from ..tables.table import EmbeddingTable
-from .claims import FEW_WALKS, Claim, Measured, Models, Study
-from .published_words import WORDS
+from . import published_words
+from .claims import Claim, Measured, Models, Study
 
 SEEDS = range(5)
 """Random seeds over which probes are averaged."""
@@ -59,12 +61,6 @@ def _less(models: Models, *, less: str, more: str, relative: bool) -> Measured:
     low, high, chance = (probe(_probed(models[key]), seeds=SEEDS) for key in (less, more, "untrained"))
     said = [f"{key} {_said(one, share=relative)}" for key, one in ((less, low), (more, high), ("untrained", chance))]
     return Measured(low.mean, ", ".join(said), low.mean + 2 * low.deviation < high.mean - 2 * high.deviation)
-
-
-_ABSOLUTE = "linear regression, 5-fold, mean error of the rounded position"
-
-
-_APART = "the ± 2 standard deviation intervals over 5 seeds do not overlap"
 
 
 def _held(models: Models, *, model: str, components: int, percent: float, tolerance: float) -> Measured:
@@ -234,144 +230,19 @@ def _waves(models: Models) -> Measured:
     return Measured(last, words, abs(first - 1) <= 1e-3 and 0.9 <= last / 10000 <= 1 and even <= 1e-3)
 
 
-_UNTRAINED = "random:512x768"
+def _read() -> dict[str, Study]:
+    """Return the studies of ``studies.toml``, which names the functions above and those of ``published_words``."""
+    rows = tomllib.loads(Path(__file__).with_name("studies.toml").read_text(encoding="utf-8"))
+    return {name: Study(**row | {"claims": tuple(map(_claim, row["claims"]))}) for name, row in rows.items()}
 
 
-STUDIES: Mapping[str, Study] = {
-    "wang-chen-2020": Study(
-        "Wang & Chen, What Do Position Embeddings Learn?, EMNLP 2020 (tables not available; claims in words)",
-        {
-            "gpt2": "openai-community/gpt2",
-            "bert": "google-bert/bert-base-uncased",
-            "roberta": "FacebookAI/roberta-base",
-            "sinusoid": "sinusoidal:512x768",
-            "untrained": _UNTRAINED,
-        },
-        (
-            Claim(
-                "a linear map recovers the position from the sinusoid",
-                ("sinusoid", "untrained"),
-                partial(_read_off, model="sinusoid"),
-                f"the error is at most a tenth of an untrained table's ({_ABSOLUTE})",
-            ),
-            Claim(
-                "decoders such as GPT-2 learn absolute positions",
-                ("gpt2", "untrained"),
-                partial(_read_off, model="gpt2"),
-                f"the error is at most a tenth of an untrained table's ({_ABSOLUTE})",
-                curves=("gpt2",),
-            ),
-            *(
-                Claim(
-                    f"encoders learn only local positions: {model} encodes the absolute position worse than GPT-2",
-                    ("gpt2", model, "untrained"),
-                    partial(_less, less="gpt2", more=model, relative=False),
-                    _APART,
-                    curves=("gpt2", model),
-                )
-                for model in ("bert", "roberta")
-            ),
-            *(
-                Claim(
-                    f"GPT-2 encodes the order of two positions better than {model}",
-                    ("gpt2", model, "untrained"),
-                    partial(_less, less="gpt2", more=model, relative=True),
-                    _APART,
-                    curves=("gpt2", model),
-                    walks=FEW_WALKS,
-                )
-                for model in ("bert", "roberta")
-            ),
-        ),
-    ),
-    "yamamoto-2023": Study(
-        "Yamamoto & Matsuzaki, Absolute Position Embedding Learns Sinusoid-like Waves, EMNLP 2023",
-        {"roberta": "FacebookAI/roberta-base", "untrained": _UNTRAINED},
-        (
-            *(
-                Claim(
-                    f"{components} components explain {percent} % of the variance of RoBERTa's positions",
-                    ("roberta",),
-                    partial(_held, model="roberta", components=components, percent=percent, tolerance=0.5),
-                    "the two differ by at most half a percentage point",
-                    curves=("roberta",),
-                )
-                for components, percent in ((4, 50.51), (12, 92.23))
-            ),
-            Claim(
-                "learned positions have sinusoid-like components",
-                ("roberta", "untrained"),
-                partial(_wavy, model="roberta"),
-                "the median component has at least half of its power in one wave",
-                curves=("roberta",),
-            ),
-        ),
-    ),
-    "gpt2-helix": Study(
-        "Yedidia, GPT-2's positional embedding matrix is a helix, LessWrong 2023 (claims in words)",
-        {"gpt2": "openai-community/gpt2", "untrained": "random:1024x768"},
-        (
-            Claim(
-                "the positions lie in a subspace of few dimensions",
-                ("gpt2", "untrained"),
-                _few,
-                "three components explain at least 75 % of the variance",
-                curves=("gpt2",),
-            ),
-            Claim(
-                "in that subspace they form a helix",
-                ("gpt2", "untrained"),
-                _winds,
-                f"two of the three turn {FEWEST_TURNS} times or more, at a steady speed and distance from the middle",
-                curves=("gpt2",),
-            ),
-        ),
-    ),
-    "vit-fig7": Study(
-        "Dosovitskiy et al., An Image is Worth 16×16 Words, ICLR 2021, figure 7, of a ViT of another size (in words)",
-        {"vit": "google/vit-base-patch16-224"},
-        (
-            Claim(
-                "closer patches have more similar positions",
-                ("vit",),
-                _nearer,
-                "the rank correlation of distance and cosine is −.3 or below",
-                curves=("vit",),
-            ),
-            Claim(
-                "patches in the same row or column have similar positions",
-                ("vit",),
-                _in_line,
-                "in rows and in columns they are more similar than others as far apart, beyond 97.5 % of shuffles",
-                curves=("vit",),
-            ),
-            Claim(
-                "positions have a row–column structure",
-                ("vit",),
-                _by_lines,
-                "rows, columns and both explain more variance than in 97.5 % of shuffles",
-                curves=("vit",),
-            ),
-        ),
-    ),
-    "sinusoid-rotation": Study(
-        "Vaswani et al., Attention Is All You Need, 2017, section 3.5",
-        {"sinusoid": "sinusoidal:512x384"},
-        (
-            Claim(
-                "for any fixed offset k, position t + k is a linear function of position t",
-                ("sinusoid",),
-                _turned,
-                "rotating every pair by ω_i k gives it within 1e-6",
-            ),
-            Claim(
-                "the wavelengths form a geometric progression from 2π to 10000 · 2π",
-                ("sinusoid",),
-                _waves,
-                "the first agrees within .1 %, the last within 10 %, as the formula ends one step before it",
-            ),
-        ),
-    ),
-    **WORDS,
-}
+def _claim(row: Mapping[str, Any]) -> Claim:
+    """Return a claim of ``studies.toml``."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    measure = globals().get(name := f"_{values['measure']}") or getattr(published_words, name)
+    values["measure"] = partial(measure, **values.pop("given", {}))
+    return Claim(**values)
+
+
+STUDIES: Mapping[str, Study] = _read()
 """All studies by name."""

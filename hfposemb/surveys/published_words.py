@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from ..analysis.tokens.word_sets import WORD_SETS, spelt_row, turn
 from ..errors import InputError
 from ..tables.encoding_base import unit_rows
 from ..tables.table import EmbeddingTable
-from .claims import Claim, Measured, Models, Study
+from .claims import Measured, Models
 
 NUMBERS = range(10, 100)
 """Numbers whose rows are compared: all of two digits, so that decades have ten each."""
@@ -32,8 +31,8 @@ def _rows_of(table: EmbeddingTable, words: Sequence[str]) -> NDArray[np.float64]
     return unit_rows(table.take(rows))
 
 
-def _circle(models: Models, *, words: Sequence[str]) -> Measured:
-    found = turn(_rows_of(models["words"].token, words), draws=SHUFFLES, seed=0)
+def _circle(models: Models, *, words: str) -> Measured:
+    found = turn(_rows_of(models["words"].token, WORD_SETS[words]), draws=SHUFFLES, seed=0)
     shares = f"{100 * found.observed:.1f} % of their variance, in shuffled order {100 * found.mean:.1f} %"
     return Measured(found.observed, f"one turn holds {shares}, p {found.p:.3f}", found.beyond)
 
@@ -114,97 +113,3 @@ def _alike(models: Models) -> Measured:
     said = f"{np.floor(100 * percentile) / 100:.2f} %"  # round down, never up
     words = f"cosine {found.values[0, 1]:.3f}, above {said} of {found.sample:,} random pairs"
     return Measured(percentile, words, percentile >= 99.9)
-
-
-_TURN = "one turn holds more of their variance than in 95 % of shuffled orders, as it would on an open arc"
-_MINILM = {"words": "sentence-transformers/all-MiniLM-L6-v2"}
-
-WORDS: Mapping[str, Study] = {
-    "king-queen": Study(
-        "Mikolov, Yih & Zweig, Linguistic Regularities in Continuous Space Word Representations, NAACL 2013, of the "
-        "input layer of another model (claims in words)",
-        _MINILM,
-        (
-            Claim(
-                "words of similar meaning are close: king and queen",
-                ("words",),
-                _alike,
-                "the pair is more similar than 99.9 % of random pairs",
-            ),
-            Claim(
-                "King − Man + Woman results in a vector very close to Queen",
-                ("words",),
-                partial(_analogy, left_out=False),
-                "queen is the nearest of all tokens",
-            ),
-            Claim(
-                "the same as usually evaluated, with king, man and woman excluded",
-                ("words",),
-                partial(_analogy, left_out=True),
-                "queen is the nearest of all other tokens",
-            ),
-        ),
-    ),
-    "calendar-circle": Study(
-        "Karkada et al., Symmetry in language statistics shapes the geometry of model representations, 2026 (in words)",
-        _MINILM,
-        (
-            Claim(
-                "the months lie on a circle in their order",
-                ("words",),
-                partial(_circle, words=WORD_SETS["months"]),
-                _TURN,
-            ),
-            Claim(
-                "the days of the week lie on a circle in their order",
-                ("words",),
-                partial(_circle, words=WORD_SETS["days"]),
-                _TURN,
-            ),
-        ),
-    ),
-    "number-waves": Study(
-        "Kadlčík et al., Pre-trained Language Models Learn Remarkably Accurate Representations of Numbers, EMNLP 2025, "
-        "of the input layer of another model (claims in words)",
-        _MINILM,
-        (
-            Claim(
-                "embeddings of numbers have periodic parts: numbers of one last digit share one, of period 10",
-                ("words",),
-                _by_last_digit,
-                "the last digit explains more than in 95 % of shuffles inside decades, straight lines removed",
-            ),
-        ),
-    ),
-    "ethayarajh-2019": Study(
-        "Ethayarajh, How Contextual are Contextualized Word Representations?, EMNLP 2019 (claims in words)",
-        {"words": "openai-community/gpt2"},
-        (
-            Claim(
-                "words of the input layer point in all directions, unlike those of the upper layers",
-                ("words",),
-                _isotropic,
-                "the mean cosine of two tokens is at most .1",
-            ),
-        ),
-    ),
-    "mu-viswanath-2018": Study(
-        "Mu & Viswanath, All-but-the-Top, ICLR 2018, of static vectors (claims in words)",
-        _MINILM,
-        (
-            Claim(
-                "word vectors share a large mean, of a sixth to a half of their norm",
-                ("words",),
-                _common,
-                "the norm of the mean vector is between a sixth and a half of the mean norm",
-            ),
-            Claim(
-                "after subtracting it, a few directions dominate the others",
-                ("words",),
-                _dominated,
-                "a hundredth of the components hold at least three times their share",
-            ),
-        ),
-    ),
-}
-"""Studies about words by name."""

@@ -19,22 +19,12 @@ from hfposemb.tables import null_comparison
 from hfposemb.tables.encodings import Absolute, Grid
 
 from ...components.happened import Happened
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import FILES, MOST
 from ...session.state import Session
-
-PATCH_HELP = """
-Each tile belongs to the patch at its place in the image, and shows the cosine of that patch's position vector with
-those of all patches. In a model that has learned where patches are, a tile is brightest at its own place, with stripes
-along its row and column (Dosovitskiy et al. 2021, figure 7). Click a tile to enlarge it.
-
-The shares are those of a two-way analysis of variance without interaction: the variance of the row means, and of the
-column means, over the variance of all patches. The remainder is what no sum of a row vector and a column vector can
-give. The same shares are shown for shuffled patches (100 times): the mean, and ± half of the interval that contains
-95 % of the values.
-"""
 
 
 def image_of(source: Opened) -> tuple[str, Absolute] | None:
@@ -87,7 +77,7 @@ def patch_panels(
             empty,
             title=patch_finding(encoding, session),
             drawings=(Drawing(matrix_figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
-            help=PATCH_HELP,
+            help=HELP["patches"],
             foot=first_rows(grid),
             actions=FILES,
             recipe=position_snippets.patch_tiles(source, part),

@@ -23,6 +23,7 @@ from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line, sentence_case
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar
 from ...components.recipe import Recipe
 from ...recipes import sentence_snippets
@@ -41,41 +42,6 @@ LONGEST = 64  # distances drawn
 NEAR = 24  # distances drawn for one word repeated at every place
 FAR = 16  # the distance stated in the title
 
-SHARE_HELP = """
-The input of the first layer is word + position + rest, normalised. With the normalisation's σ fixed at that of the
-actual sum, queries and keys are each a sum of three parts, so a logit is a sum of nine terms: ŵ W_Q (ŵ W_K)ᵀ / √d and
-so on. The nine terms add up to the layer's own logits. The rest comprises token types and all biases.
-
-The share of a term t in all logits L is Σ t̃ L̃ / Σ L̃² over the pairs of a query and a key that it attends to. Both are
-centred by subtracting the mean over the keys of the query, which does not change the softmax. Shares add up to 1; terms
-below 0 counteract the others. In models that rotate queries and keys by position, word · word includes the rotation.
-
-Only the sum is ever seen, so why may one look at positions alone? Because (x + v) W (x′ + v′)ᵀ has four products of its
-own, and one of them, position · position, depends on positions only: what holds of the position table holds of that
-share of the logits, and word · word is as it would be without positions.
-
-After Ke et al. (TUPE), ICLR 2021, who leave out the normalisation; without it, the parts do not add up.
-"""
-MAP_HELP = """
-The logit of every query (rows) with every key (columns) before mask and softmax, minus the mean over the keys that the
-query attends to. In causal models, later keys are not drawn.
-"""
-IDENTICAL_HELP = """
-The same word is repeated at every position, without special tokens, so any preference of the first layer is due to
-positions. The line is the mean attention of a query to the key at each distance, averaged over heads; the dotted line
-is uniform attention over the keys that a query attends to. The band contains 95 % of the values for shuffled positions.
-
-After Wang & Chen, EMNLP 2020.
-"""
-DISTANCE_HELP = """
-The effect of positions alone on the first layer's logits by the distance from query to key, relative to the key just
-before the query; mean over heads. This shows all kinds of position encodings in one unit.
-
-Learned tables: ŷ_i W_Q (ŷ_j W_K)ᵀ / √d of the positions after the normalisation, averaged over words and positions.
-ALiBi and T5: the bias as the layer adds it. Rotary: q̄ᵀ R_Δ k̄ of the mean query and the mean key of real words; a rotary
-encoding has no effect without words (Su et al. 2021).
-"""
-
 
 def logit_panels(
     source: Opened, text: str, session: Session, *, term: str = attention_logits.TOTAL, head: int | None = None
@@ -85,9 +51,9 @@ def logit_panels(
     The matrix shows one ``term``, such as ``word · position``, in one ``head``, or the mean over all heads.
     """
     panels = (
-        Panel(key="logit-shares", title="Contributions to the first layer's logits", help=SHARE_HELP),
-        Panel(key="logit-map", title="Logits of each query and key", help=MAP_HELP),
-        Panel(key="identical", title="The same word at every position", help=IDENTICAL_HELP),
+        Panel(key="logit-shares", title="Contributions to the first layer's logits", help=HELP["logit shares"]),
+        Panel(key="logit-map", title="Logits of each query and key", help=HELP["logits"]),
+        Panel(key="identical", title="The same word at every position", help=HELP["one word repeated"]),
     )
     try:
         if source.embeddings is None:
@@ -257,7 +223,7 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
 
     Hub models whose first layer has not been read are listed, and not waited for.
     """
-    empty = Panel(key="logits", title="Effect of positions on the logits", help=DISTANCE_HELP)
+    empty = Panel(key="logits", title="Effect of positions on the logits", help=HELP["logits by distance"])
     found: dict[Opened, attention_logits.ByDistance] = {}
     without: dict[str, list[str]] = {}
     for source in opened:

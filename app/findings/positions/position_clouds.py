@@ -19,6 +19,7 @@ from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line, sentence_case
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -42,46 +43,6 @@ if TYPE_CHECKING:
 
 CLOUD_HEIGHT, MATRIX_HEIGHT = 220, 255
 HALF = 0.5  # threshold of the rotary kernel
-CLOUD_HELP = """
-Each dot is one position, connected to the next and coloured from first to last. Dots that are close have similar
-vectors, as far as two or three dimensions can show it. PCA keeps the directions in which positions differ most; UMAP
-keeps nearest neighbours, and little else. A position far outside the middle 98 % is a diamond at the border, where the
-curve leaves the picture.
-
-Below is the cosine of every pair of positions, from −1 to 1. Stripes along the diagonal mean that the similarity of two
-positions depends on their distance.
-
-Neighbours kept is the share of each position's ten nearest neighbours that are also among its ten nearest in the
-picture. Trust is trustworthiness: 1 unless the picture brings together points that are apart in the table,
-1 − 2 Σ max(r − k, 0) / nk(2n − 3k − 1), summed over the k nearest of each dot in the picture, where r is their rank in
-the table. Continuity exchanges picture and table: 1 unless the picture separates points that are close in the table.
-The values by chance are those of a random layout.
-
-A hollow dot is misplaced: most of its nearest neighbours are elsewhere, fewer than 3 of 10 near it. Point at any dot to
-read how many.
-
-Venna & Kaski 2001, 2006.
-"""
-
-
-KERNEL_HELP = """
-A rotary encoding adds nothing to the words. It rotates queries and keys by angles that depend on the position (Su et
-al. 2021). The dots are the cosines and sines of these angles, one row per position: a picture of the angles, not of
-vectors that are added to anything.
-
-Below is the effect of the rotation on a query and a key that are equal, with the same energy in every pair of
-dimensions: the mean over pairs i of cos(ω_i Δ), which is the cosine of two of these rows. It is not a cosine of learned
-rows, so it has its own plot and scale.
-"""
-
-
-BIAS_HELP = """
-What is added to the attention logit of a query and a key at each distance, key − query, averaged over heads. It is not
-a similarity, so it is not limited to −1 to 1.
-
-ALiBi subtracts a slope times the distance (Press et al. 2022). T5 learns a number for each bucket of distances (Raffel
-et al. 2020). In causal models, distances above 0 are not drawn.
-"""
 
 
 def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
@@ -160,14 +121,14 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         found = f"found {table.finite.sum()} in {table.shape[0]:,}"
         return replace(empty, title=title, message=f"A picture needs at least two finite rows; {found}.")
     drawings, foot, message, recipe = [], "", "", None
-    told = CLOUD_HELP if encoding is None else KERNEL_HELP
+    told = HELP["positions"] if encoding is None else HELP["rotary kernel"]
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
         drawings.append(
             Drawing(position_figures.projection(projection, trust=True, height=CLOUD_HEIGHT), axes_caption(projection))
         )
         foot = " · ".join(filter(None, [quality_foot(projection, positions), alias_of(positions.facts)]))
-        told = f"{told}\n{quality_help(projection, positions)}\n"
+        told = f"{told}\n\n{quality_help(projection, positions)}"
         recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP needs vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
@@ -280,7 +241,7 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
             ),
             matrix,
         ),
-        help=BIAS_HELP if unit == "additive bias" else "",
+        help=HELP["bias"] if unit == "additive bias" else "",
         foot=f"First {length:,} positions · {unit}",
         actions=FILES,
         recipe=position_snippets.mechanism(source, profile.x, length),

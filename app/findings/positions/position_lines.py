@@ -16,65 +16,19 @@ from hfposemb.reports.position_findings import Facts, distance_title, norm_title
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import DynamicScaling, LongFactors, Rotary
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels
 from ...components.recipe import Recipe
 from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
 from ...session.state import Session
-from .position_clouds import BIAS_HELP, KERNEL_HELP, by_distance, half_at, series_of
+from .position_clouds import by_distance, half_at, series_of
 from .sinusoid_claims import buildup_panel
 
 BIASED = 128  # distances drawn of additive biases: those of T5 level off by then, those of ALiBi never do
 HEIGHT = 200  # of the three plots below the clouds
 EXAMPLE = 16  # the distance whose bias is stated in the title
-DISTANCE_HELP = """
-The mean over t of cos(p_t, p_{t+k}) for each distance k, up to half the table, so that each mean covers many pairs.
-
-A curve that falls and rises again shows that the table has learned a wave. The sinusoid falls as its slow waves drift
-apart. In an untrained table two positions have nothing in common, however close.
-
-Property: Wang et al., ICLR 2021.
-"""
-
-
-NORM_HELP = """
-The Euclidean norm of every row. A row is an outlier if its norm differs from the median by at least a quarter and has a
-modified z-score (Iglewicz & Hoaglin 1993) that at most one in twenty tables of noise reaches. Outliers often have a
-reason: position 0 is in every text, and the last rows are hardly ever trained.
-"""
-
-
-WAVE_HELP = """
-The discrete Fourier transform decomposes each column of the centred table into waves of n, n/2, n/3 … positions. The
-curve is the magnitude, averaged over columns, as a multiple of its mean over periods. In a table without order all
-periods are equally strong, so its curve is flat at 1, and 95 % of it is within the band.
-
-A peak is a wave that many columns share, such as the helix of GPT-2. A curve that only rises to the right belongs to a
-smooth table without a wave of its own.
-
-After Yamamoto and Matsuzaki, EMNLP 2023.
-"""
-
-
-VARIANCE_HELP = """
-The share of the variance that the first components of the centred table explain together. The steeper the curve, the
-simpler the shape. A 3-D picture shows three components.
-
-The dotted curve is an untrained table of the same size, which has no shape.
-"""
-
-
-WAVELENGTH_HELP = """
-Pair i of a rotary encoding rotates once in 2π / ω_i positions. Short waves distinguish neighbours, long ones indicate
-the approximate position in the text.
-
-A pair whose wavelength exceeds the trained length never completed a rotation in training, so larger angles are new to
-the model. Scaling for longer texts slows these pairs, and leaves short waves unchanged. Dots are the pairs beyond the
-trained length.
-
-Paper: Peng et al. 2023, YaRN; the frequencies: Su et al. 2021.
-"""
 
 
 def mirrored(series: Sequence[Series]) -> list[Series]:
@@ -145,7 +99,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
         "expected rotary kernel": "Expected rotary kernel, equal energy in every pair",
         "additive bias": f"Additive bias to the logit, mean over heads, up to distance {BIASED - 1}",
     }
-    helps = {"cosine": DISTANCE_HELP, "expected rotary kernel": KERNEL_HELP, "additive bias": BIAS_HELP}
+    helps = {"cosine": HELP["distance"], "expected rotary kernel": HELP["rotary kernel"], "additive bias": HELP["bias"]}
     without = f" · not shown: {listed(silent)} (no numbers to compare)" if silent else ""
     drawn = []
     for kind, series in curves.items():
@@ -183,7 +137,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
             line_figures.norms_by_position(norms, height=HEIGHT),
             position_snippets.lengths([found[s] for s in long]),
         )
-        panel = _panel("norms", norm_title(by_name), figure, NORM_HELP, "Euclidean norm, log scale", recipe)
+        panel = _panel("norms", norm_title(by_name), figure, HELP["norms"], "Euclidean norm, log scale", recipe)
         drawn.append(replace(panel, tools=("Range",)))
     if parts := {
         s: fact.cumulative for s, fact in facts.items() if fact.cumulative is not None and len(fact.cumulative) > 1
@@ -193,7 +147,7 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
         figure = line_figures.explained_variance([*shares, *baseline], height=HEIGHT)
         foot = "PCA of the centred table" + (" · dotted: an untrained table" if baseline else "")
         recipe = position_snippets.variance([found[s] for s in parts])
-        drawn.append(_panel("variance", variance_title(by_name), figure, VARIANCE_HELP, foot, recipe))
+        drawn.append(_panel("variance", variance_title(by_name), figure, HELP["variance"], foot, recipe))
     return drawn
 
 
@@ -214,7 +168,7 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
     return _panel(
-        "waves", title, figure, WAVE_HELP, foot, position_snippets.waves([tables[source] for source in found])
+        "waves", title, figure, HELP["waves"], foot, position_snippets.waves([tables[source] for source in found])
     )
 
 
@@ -236,7 +190,7 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
                 wavelength_title(encoding),
                 position_snippets.wavelengths(source),
             )
-            panel = _panel(key, title, figure, WAVELENGTH_HELP, still(encoding), recipe)
+            panel = _panel(key, title, figure, HELP["wavelengths"], still(encoding), recipe)
             drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
     return drawn
 

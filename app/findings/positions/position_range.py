@@ -14,6 +14,7 @@ from hfposemb.figures.encoded_rows import encoded
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number
 
+from ...components.help_texts import HELP
 from ...components.plot import Panel, Panels
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -24,14 +25,6 @@ LONGEST = 40
 """Characters of a range in the address."""
 
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:[-–:]|to)\s*(\d{1,9})\s*")
-
-HELP = """
-The selected positions stand out in every picture of this page. Type a range, or drag one over the plot of norms.
-
-The number is the mean cosine of all pairs of positions within the range. Beside it is what any range of the same length
-has in the same table: the mean over all of them, and the interval that holds 90 % of them. A learned table is seldom
-the same everywhere: look at its first and its last positions.
-"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,7 @@ def range_panel(chosen: Range, found: dict[Opened, Positions]) -> Panel:
         "range",
         f"Positions {chosen.first:,} to {chosen.last:,} have a mean cosine of {listed(said)}",
         subtitle=f"Any {chosen.count:,} neighbouring positions: {'; '.join(_usual(*item) for item in runs.items())}",
-        help=HELP,
+        help=HELP["range"],
         actions=("Clear",),
         recipe=position_snippets.runs(list(found.values()), chosen.first, chosen.count),
     )

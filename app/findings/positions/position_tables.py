@@ -11,6 +11,7 @@ from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import listed
 from hfposemb.reports.position_findings import sentence, widest_title
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -20,13 +21,6 @@ from ...session.state import Session
 WAVES = (8, 9, 24, 48)
 MOST_WAVES = 6
 ENDS = 4  # positions at either end that are often outliers
-TABLE_HELP = """
-The table itself: a row for each position, a column for each dimension, blue below zero and orange above. The waves
-below it are single columns, drawn against the position on the same scale.
-
-In the sinusoid (Vaswani et al. 2017) each pair of columns is the sine and the cosine of one wavelength. A learned table
-has waves of its own, mixed in every dimension.
-"""
 
 
 def read_dimensions(text: str) -> tuple[int, ...]:
@@ -84,7 +78,7 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
         source=(source.name, ""),
         color=source.color,
         drawings=tuple(drawings),
-        help=TABLE_HELP,
+        help=HELP["position table"],
         foot=" · ".join(filter(None, said)),
         actions=FILES,
         scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),

@@ -17,6 +17,7 @@ from hfposemb.numbers import number, percent
 from hfposemb.tables.encodings import Absolute
 from hfposemb.text import one_line, sentence_case
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...limits import MEASURED_AT_ONCE
 from ...recipes import position_snippets
@@ -43,21 +44,6 @@ NUMBERS = {
     "neighbours apart": "of a typical norm for the smallest step",
     "extrapolates": "{reads}s of error in the second half",
 }
-
-HELP = """
-A position encoding should keep its numbers bounded, give a position the same row in texts of any length, give every
-position its own row, keep neighbours apart, and extrapolate beyond the length it was made for. For a formula, eight
-times as many rows are computed; a learned table has a fixed length.
-
-Bounded: the largest number of eight times as many rows is within a quarter of that of four times as many. Unique: no
-two rows are closer than 1 % of a typical step. Neighbours apart: every step is at least 1 % of a typical row’s norm.
-Extrapolates: a linear map fitted on the first half of the positions predicts the second half better than a constant
-guess of its middle.
-
-Below, the position is decoded from the m slowest and the m fastest waves alone, with noise a tenth as large as the
-table’s own spread. Slow waves give the approximate position; fast ones distinguish neighbours, but repeat. The waves
-are pairs of a sine and a cosine, or the principal components that hold 95 % of the variance, by their mean frequency.
-"""
 
 
 def requirement_panel(source: Opened, session: Session) -> Panel:
@@ -109,7 +95,7 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
         numbers=tuple((_figure(item), _said(item, found.reads)) for item in found.items),
         drawings=drawings,
         message=message,
-        help=HELP,
+        help=HELP["requirements"],
         foot=" · ".join(found.notes),
         actions=("PNG", "SVG") if drawings else (),
         recipe=position_snippets.requirements(source, drawn=bool(drawings)),

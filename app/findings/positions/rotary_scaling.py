@@ -18,6 +18,7 @@ from hfposemb.reports.position_findings import sentence
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import sentence_case
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels
 from ...recipes import position_snippets
 from ...session.library import allowed, source_key
@@ -54,23 +55,6 @@ ABOUT = (
     "Scaling slows the rotation for texts longer than those of training. The plots show the kernel by distance, in "
     "inputs of 1, 2, 4 and 8 trained lengths."
 )
-KERNEL_HELP = """
-The mean of cos(k·ω_i) over all pairs i at distance k: the logit of a vector with equal energy in every pair against
-itself, k positions away. Each line is a scaling by a factor of 8 with its usual parameters; “declared” is that of the
-configuration, “none” is plain. Far away the kernel oscillates, so means over neighbouring distances are drawn.
-
-A pair reaches a new angle if it did not complete a turn in training and turns further in this input. Near: distances
-up to 64. Scalings that slow fast pairs blur neighbouring words.
-
-Papers: Chen et al. 2023 (linear), Peng et al. 2023 (YaRN), Ding et al. 2024 (LongRoPE), Dubey et al. 2024 (Llama 3).
-"""
-AGREEMENT_HELP = """
-The cosine of a vector rotated as declared and the same vector rotated plainly, with equal energy in every pair. Where
-it is far below 1, the model was or must be trained with the scaling.
-
-Where Σ cos(m·ω_i) is negative at a distance m, a similar token scores lower than a random one. The smallest base whose
-sum is not negative at any distance below a length is the bound of Men et al. 2024.
-"""
 
 
 def is_rotary(source: Opened) -> bool:
@@ -127,7 +111,7 @@ def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int
         source=(source.name, f"{multiple} × the length"),
         color=source.color,
         drawings=(Drawing(figure),),
-        help=KERNEL_HELP,
+        help=HELP["scaled kernel"],
         foot=f"{next(iter(found.values())).length:,} positions, factor 8, mean of near distances",
         actions=FILES,
         recipe=position_snippets.kernels(source, multiple, search, groups=GROUPS),
@@ -187,7 +171,7 @@ def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> 
         drawings=drawings,
         numbers=tuple(numbers),
         message=" ".join(absent),
-        help=AGREEMENT_HELP,
+        help=HELP["declared and plain"],
         actions=FILES if drawings else (),
         recipe=position_snippets.agreement(source, search, base=report.base is not None),
         span=2,

@@ -27,6 +27,7 @@ from hfposemb.reports.position_findings import winding
 from hfposemb.tables.rotary import Rotary
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -45,34 +46,6 @@ STEPS = (1, 4, 16, 64)
 STEP = 4  # initial shift of the plane plot
 MOSTLY = 0.99  # a fit that explains less than this is told beside the closed form
 FAR = 16  # the shift stated in the title for positions beyond the fitted ones
-
-SHIFT_HELP = """
-For each shift k, the best map A with p_{t+k} ≈ p_t A is fitted on three quarters of the positions and tested on the
-rest: R² is 1 − Σ‖p_{t+k} − p_t A‖² / Σ‖p_{t+k} − mean‖², 1 for a perfect map and 0 or below for none. A is fitted on
-the 16 leading components, because in full width least squares explains most of pure noise. A rotation may include a
-reflection, but no scaling (Procrustes).
-
-With rows held out at random, the map interpolates between known positions. With rows held out at the end, it has to
-extrapolate. There a fitted map can fail even for the sinusoid: the slow waves that its leading components mix complete
-less than one rotation in the table.
-
-For the sinusoid, a shift by k is exactly a rotation of every pair of sine and cosine by ω k: the dotted line is that
-closed form. Bands are surrogates, tables as smooth as this one whose components have random signs. A line inside its
-band shows only that the table is smooth.
-
-Vaswani et al. 2017, 3.5.
-"""
-PLANE_HELP = """
-The best rotation for a shift by one rotates a few planes, each by its own angle ω. If shifts are rotations, a shift by
-k rotates the same planes by ω k, and the dots lie on the diagonal, as those of the sinusoid do.
-
-Each dot is one plane of the 16 leading components. The x-axis is ω k, the y-axis the angle by which the best rotation
-for a shift by k rotates that plane, both folded to 0 … 180 degrees. A plane counts as rotated by ω k if it
-deviates from a rotation by that angle by at most 14 degrees, or by a quarter that leaves the plane. In an untrained
-table the dots lie anywhere.
-
-After Vaswani et al. 2017, 3.5; Schönemann 1966.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +134,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         key=f"shift {split}",
         title=title,
         drawings=(Drawing(line_figures.shift_by_distance(series)),),
-        help=SHIFT_HELP,
+        help=HELP["shifts"],
         foot=" · ".join([foot, *said]) if random else foot,
         actions=FILES,
     )
@@ -207,7 +180,7 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
         key="planes",
         title=f"Planes rotated by ω k in a shift by {distance}: {listed(shares)}",
         drawings=(Drawing(line_figures.turned_planes(series)),),
-        help=PLANE_HELP,
+        help=HELP["planes"],
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
         actions=FILES,
         recipe=position_snippets.planes(measured, step),

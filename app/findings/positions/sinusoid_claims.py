@@ -20,30 +20,13 @@ from hfposemb.numbers import number, percent
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel
 from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import FILES
 from ...session.state import Session
 
-BUILDUP_HELP = """
-The sinusoid with its fastest pair of sine and cosine alone, then with more: positions in the plane in which they vary
-most (PCA). One pair runs round a circle like the hand of a clock: a turn takes 6.3 positions, and 44 positions are
-almost exactly seven turns, so position 0 and position 44 nearly coincide. Each slower pair is a slower hand, which
-tells some of them apart: the clocks show the hands of both positions.
-
-The share is how often the nearest other position is the one before or after. Texts say that many frequencies make every
-position unique; this is from how many on it holds. A learned table has no such pairs: the sines in most explainers are
-not those of GPT-2.
-"""
-ROTATION_HELP = """
-Moving by k positions turns each pair (sin ω t, cos ω t) by ω k, so one matrix does it for all positions (Vaswani et al.
-2017, 3.5). Texts print it with either sign, and both are right.
-
-With rows, as in this library, p is multiplied from the right: p R, with blocks [cos ωk, −sin ωk; sin ωk, cos ωk]. With
-columns, as in the paper, it is multiplied from the left: M p, with blocks [cos ωk, sin ωk; −sin ωk, cos ωk]. M is the
-transpose of R, and the same map. Shown are the first two pairs of a sinusoid of width 4.
-"""
 BUILT = (1, 2, 8, 64)
 LENGTH, WIDTH = 256, 128
 PAIRED = 4  # columns of the matrices
@@ -75,7 +58,7 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
             key="buildup",
             title=buildup_title(found),
             drawings=tuple(drawings),
-            help=BUILDUP_HELP,
+            help=HELP["build-up"],
             foot=f"The first {length:,} positions of a sinusoid of width {width:,}, fastest pairs first",
             actions=FILES,
             recipe=position_snippets.buildup(length, width, counts, position),
@@ -124,7 +107,7 @@ def rotation_panel(step: int) -> Panel:
         key="rotation",
         title=rotation_title(found),
         drawings=tuple(drawings),
-        help=ROTATION_HELP,
+        help=HELP["rotation"],
         foot=f"A closed form: on 1,024 positions both are exact to {found.error:.0e}",
         actions=FILES,
         recipe=position_snippets.rotation(step, PAIRED),

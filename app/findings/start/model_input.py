@@ -17,6 +17,7 @@ from hfposemb.reports.position_findings import ALONE
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar
 from ...limits import LONGEST_SENTENCE
 from ...recipes import sentence_snippets
@@ -32,17 +33,6 @@ REPEATED = "saw the king and the queen"
 PIECES = 14  # pieces of a sentence that are drawn
 STRIPES = 64  # dimensions of a vector that are drawn
 NEARLY_ONE = 0.995  # cosines from here on would round to 1.00
-INPUT_HELP = """
-The model's own tokenizer splits the sentence into pieces, each with an id. The id selects a row of the token table, the
-position in the sentence a row of the position table. Both rows are added, number by number. Each stripe is one number,
-blue below zero and orange above.
-
-If a model also adds a segment (token-type) vector, as BERT does, it is drawn too; it is the same for every piece of a
-sentence.
-The normalisation that follows in some models is left out.
-
-Cosine: 1 for vectors of the same direction, 0 for vectors that have nothing in common.
-"""
 
 
 def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
@@ -65,7 +55,7 @@ def fed(opened: Sequence[Opened], text: str) -> tuple[Opened, Inputs]:
 
 def input_panel(opened: Sequence[Opened], text: str) -> Panel:
     """Draw the parts of each piece's input and their sum, and state the effect on a repeated word."""
-    empty = Panel(key="input", title="The model's input has one vector per piece", help=INPUT_HELP)
+    empty = Panel(key="input", title="The model's input has one vector per piece", help=HELP["input"])
     if len(text) > LONGEST_SENTENCE:
         return replace(empty, message=f"A sentence can have at most {LONGEST_SENTENCE} characters.", tone="error")
     if not text.strip():

@@ -12,6 +12,7 @@ from hfposemb.figures.palette import POSITION
 from hfposemb.numbers import percent
 from hfposemb.reports.position_findings import Facts, alias_of, finding, sentence, shapes
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
@@ -21,16 +22,6 @@ from ..positions.position_clouds import kernel_finding, kernel_panel, note
 
 HEIGHT = 200
 STRIPES, STRIPES_HEIGHT = 64, 170
-SHAPE_HELP = """
-A position vector has many numbers. The picture shows the three directions in which the positions differ most (PCA), so
-dots that are close in the picture mostly have similar vectors. Drag it to rotate it. A position far outside the middle
-98 % is a diamond at the border, where the curve leaves the picture.
-
-The stripes below it are the numbers themselves, of the first 64 positions and dimensions: blue below zero, orange
-above.
-
-A model is not given the order of the positions: it learned a vector for each of them from text alone.
-"""
 ANGLES = "Angles of the rotation, not vectors that are added"
 ABOUT = (
     "A model adds a vector for each position in the text. Here are all of them: each dot is a position, connected to "
@@ -81,7 +72,7 @@ def shape_panels(opened: Sequence[Opened], session: Session) -> Panels:
 
 def shape_panel(source: Opened, session: Session) -> Panel:
     """Draw the positions of one source, or state in its panel why there is no picture."""
-    empty = Panel(f"shape {source.text}", "", source=(source.name, ""), color=source.color, help=SHAPE_HELP)
+    empty = Panel(f"shape {source.text}", "", source=(source.name, ""), color=source.color, help=HELP["shape"])
     if source.embeddings is None:
         return replace(empty, message=source.error, tone="error")
     try:

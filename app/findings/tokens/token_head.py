@@ -20,6 +20,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ...components.events import QUIET, State
 from ...components.happened import Happened
+from ...components.help_texts import HELP
 from ...components.lines import WORK_LINE, failed_line
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...failures import said_of
@@ -105,15 +106,6 @@ def reading_row(session: Session, asked: gr.State, value: Any, *, name: str = ""
 
 LISTED = 8
 AGAIN = "Compare again"
-HELP = """
-A tied model reads one table twice: for the vector of a token that goes in, and for the score of each that may come out.
-An untied model learns a table for each. Which of both it is, names and configuration say.
-
-The figures compare a token’s two vectors, beside what the same figure is if the tokens of the head are permuted. CKA is
-the similarity of all inner products (Kornblith et al. 2019), Procrustes fit what the best rotation explains. The lists
-have the tokens whose vectors differ most and least after that rotation; a relative distance of 1 is that of
-unrelated vectors, 1.41 that of opposite ones. Click a token.
-"""
 
 
 def head_panels(session: Session, opened: Sequence[Opened], *, stopped: bool = False) -> Panels:
@@ -150,7 +142,7 @@ def _known(session: Session, source: Opened) -> HeadComparison | None:
 
 def _panel(session: Session, source: Opened) -> Panel:
     assert source.embeddings is not None
-    empty = Panel(f"head-{source.text}", "", source=(source.name, ""), color=source.color, help=HELP)
+    empty = Panel(f"head-{source.text}", "", source=(source.name, ""), color=source.color, help=HELP["head"])
     if source.tying is None:
         reason = source.embeddings.absent.get("head", "none is stored")
         return replace(empty, title=f"{source.name} has no output head", message=_sentence(reason))

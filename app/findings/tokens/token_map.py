@@ -25,6 +25,7 @@ from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line, sentence_case
 
 from ... import limits
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...jobs import children, measuring
 from ...jobs.first_pictures import is_draft
@@ -52,19 +53,6 @@ LEAST_ROWS = 200
 """Rows of a table from which UMAP is computed without being asked; fewer are seen well enough by PCA."""
 
 MEASURED = 2_000  # tokens whose trust is measured when the map is coloured by it
-MAP_HELP = """
-Each dot is one row of the token table, or of the output head. PCA projects the table onto its two (or three)
-directions of most variance: straight lines stay straight, and the share of the variance says how much is shown. UMAP is
-not linear: it keeps close rows close, by cosine, and preserves little else.
-
-Look at the islands and what is in them, not at the distances between islands. Select tokens with the lasso or the box,
-by a class of the legend, or by a search; Escape clears the selection.
-
-Coloured by trust, a dot shows how many of its ten nearest neighbours are near it here. Where all dots are dark, use the
-list of neighbours instead of the map.
-
-PCA: Pearson 1901. UMAP: McInnes, Healy and Melville 2018, arXiv:1802.03426.
-"""
 
 
 def map_panels(
@@ -125,7 +113,7 @@ def map_panels(
             emphasis=shown(labels[row]) if row is not None else "",
             legend=legend,
             scale_bars=bars,
-            help="\n\n".join([MAP_HELP.rstrip(), _map_help(projection, table)]),
+            help="\n\n".join([HELP["tokens"], _map_help(projection, table)]),
             foot=_map_foot(projection),
             actions=("PNG", "SVG"),
             recipe=token_snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),

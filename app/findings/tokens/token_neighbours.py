@@ -18,6 +18,7 @@ from hfposemb.tables.row_lookup import reading
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel
 from ...recipes import token_snippets
 from ...session.opened import Opened
@@ -30,29 +31,6 @@ LARGE = "sample:minilm"
 """The sample with the vocabulary of BERT."""
 
 BINS = 160  # bins of the cosines with a word
-NEIGHBOUR_HELP = """
-The cosine of two rows a and b is a·b / (‖a‖ ‖b‖): 1 for the same direction, 0 for unrelated ones. It is computed with
-every row of the table in float64. It is exact, and independent of the map.
-
-A word is looked up in the other sources by its spelling: “ king” in a byte-level vocabulary is “king” in a WordPiece
-one. If a vocabulary has both “ king”, which starts a word, and “king”, a piece inside words, king means the first.
-
-In some tables all tokens point in one direction, so every cosine is high and neighbours are hard to distinguish.
-Centred subtracts the mean of all rows before cosines are computed, here, in the histogram and in the matrix below. The
-page says where the mean cosine of two random tokens is .5 or more: then what all rows share is more than half of each
-row, by its squared length.
-
-Mu & Viswanath 2018, All-but-the-top, arXiv:1702.01417.
-"""
-
-
-SPREAD_HELP = """
-How many tokens have which cosine with the chosen word, on a log axis, so that single tokens are visible. The dots at
-the bottom are its nearest neighbours. If all tokens point in one direction, the whole distribution is right of 0, and a
-high cosine means little.
-
-Ethayarajh 2019, arXiv:1909.00512, on directions that all vectors share.
-"""
 
 
 def neighbours_of(session: Session, table: EmbeddingTable, row: int, *, centred: bool) -> Neighbours:
@@ -138,7 +116,7 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
             subtitle=". ".join(filter(None, [_facts(found, word), anisotropy_line(near, centred=centred)])),
             emphasis=word.shown,
             lists=lists,
-            help=NEIGHBOUR_HELP,
+            help=HELP["neighbours"],
             message=""
             if near
             else f"{_who_has(session, opened, word)}Try another word, such as king, or click a dot of the map.",
@@ -235,7 +213,7 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
             title,
             (Drawing(line_figures.distribution(spread, neighbours=found.near)),),
             emphasis=word.shown,
-            help=SPREAD_HELP,
+            help=HELP["spread"],
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",
             actions=("PNG", "SVG"),
             recipe=token_snippets.spread(source, row, bins=BINS, k=NEIGHBOURS, centred=centred),

@@ -18,6 +18,7 @@ from hfposemb.figures.token_figures import class_counts
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import display, one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import NeighbourRow, Panel, Panels
 from ...limits import LONGEST_SOURCE
 from ...recipes import token_snippets
@@ -191,14 +192,6 @@ def words_of(table: EmbeddingTable, rows: Sequence[int] | np.ndarray[Any, Any], 
 MOST_CHIPS = 200
 ACTIONS = ("Compare", "CSV", "Clear")
 
-HELP = """
-Select tokens with the lasso or the box on the map, by a class of its legend, or by a search. They stand out on the map,
-also on another projection.
-
-Compare puts the first of them into “Compare words” below. CSV saves the id, the token and the norm of all. Escape
-clears the selection.
-"""
-
 
 def rows_of(session: Session, source: Opened, sought: Sequence[Any], chosen: Selection) -> NDArray[np.int64]:
     """Return the rows of a source that are searched, shortest first, or else selected."""
@@ -244,7 +237,7 @@ def selected_panel(source: Opened, rows: NDArray[np.int64], chosen: Selection) -
         f"{count} of {source.vocabulary} selected" + (f": {chosen.value}" if chosen.kind == "class" else ""),
         subtitle=" · ".join(parts) if chosen.kind != "class" else "",
         chips=chips,
-        help=HELP,
+        help=HELP["selected tokens"],
         foot=" · ".join(filter(None, [more, large])),
         actions=ACTIONS,
         recipe=token_snippets.selection(source, rows, kind=chosen.value if chosen.kind == "class" else ""),

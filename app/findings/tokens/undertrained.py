@@ -17,6 +17,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ...components.events import QUIET
 from ...components.happened import Happened
+from ...components.help_texts import HELP
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ...jobs import measuring
 from ...limits import SEARCHED
@@ -54,31 +55,13 @@ OUT = {
     "far from the mean": "far from it",
 }
 
-HELP = """
-A token that training hardly saw keeps its initial vector. So it is close to the mean of all tokens, where the
-“SolidGoldMagikarp” of GPT-2 was found (Rumbelow and Watkins 2023; in GPT-2 XL such tokens are far from it), and close
-to the mean of rows that are known to be unused. For the latter, the direction that all tokens share is removed, and the
-list shows the cosine distance to that mean (Land and Bartolo 2024, Fishing for Magikarp).
-
-A norm is an outlier if it differs from the median by a quarter and has a modified z-score that few tables of noise
-reach. Equal rows are equal to the last bit; for nearly equal rows, the distance is relative to the typical distance
-from the mean.
-
-Untrained are the tokens as near to the unused ones as these are to each other. Where a model has an output head of its
-own, it is measured too: its rows move even for tokens that no text contains (Land and Bartolo 2024). Beside a token
-stands whether the tokenizer reserves it, whether it was added later, and whether the chat template writes it.
-
-Every ranking has a first entry, so the foot says how many of those listed lie beyond the farthest of as many normal
-numbers. Whether a model cannot produce a token can be tested only with the model.
-"""
-
 
 def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
     """Return the panel of the odd tokens of one source."""
     table = source.table("token") if source else None
     if source is None or table is None:
         return ()
-    empty = Panel("odd", f"Odd tokens of {source.name}", help=HELP)
+    empty = Panel("odd", f"Odd tokens of {source.name}", help=HELP["odd tokens"])
     try:
         if unread(session, [source]):
             return (replace(empty, message=sentence_case(f"{UNREAD}.")),)

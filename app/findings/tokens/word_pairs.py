@@ -15,6 +15,7 @@ from hfposemb.numbers import number, standing
 from hfposemb.tables.row_lookup import reading
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...limits import MOST_WORDS
 from ...recipes import token_snippets
@@ -24,15 +25,6 @@ from ..chosen_word import Word, cosine, row_of, shown, with_tokens
 
 MOST_NAMED = 6
 """Number of words that were left out that are named."""
-
-PAIR_HELP = """
-The cosine of every pair of the words. Point at a cell to read its percentile among 100,000 random pairs of tokens of
-the same classes (seed 0): above 99 % means that only one random pair in a hundred is more similar.
-
-A large cosine alone means little, because in some tables every pair has one. The percentile says how rare it is. Below
-the matrix is the rank of each of the two words among the other's neighbours in the whole vocabulary. Both are needed: a
-pair that is common among random pairs can still be the sixth nearest of thousands.
-"""
 
 
 def pair_panels(session: Session, opened: Sequence[Opened], text: str, *, centred: bool = False) -> Panels:
@@ -86,7 +78,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         source=(source.vocabulary, f"{len(names)} of its {table.shape[0]:,} tokens"),
         color=source.color,
         scale_bars=(ScaleBar(f"{cosine(centred)} −1", "+1", SIMILARITY.light),),
-        help=PAIR_HELP,
+        help=HELP["pairs of words"],
         foot=" ".join([f"{absent}Percentiles among {found.sample:,} random pairs, seed {found.seed}.", *notes]),
         actions=("PNG", "SVG"),
         recipe=token_snippets.pairs(source, known, centred=centred),

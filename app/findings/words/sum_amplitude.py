@@ -17,6 +17,7 @@ from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
 from ...recipes import sum_snippets
 from ...session.shown_positions import FILES
@@ -25,63 +26,6 @@ from ..tokens.token_search import nearest_spelling
 from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, panel_unless
 
 ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
-AMPLITUDE_HELP = """
-The input is x + A·p, where x is the word’s row in the token table and p the position’s row in the position table. The
-model itself uses A = 1. The share under each word is how many of its ten nearest neighbours among all tokens, by
-cosine, are also among the ten nearest of the sum.
-
-Adding does not overwrite. In hundreds of dimensions, two unrelated vectors are almost at right angles, so a position
-moves a word sideways, and seldom towards another word. The two stay separate if positions use directions in which words
-vary less than expected by chance. Chance: subspaces drawn with the words’ own covariance, 95 % of 50, after an
-observation on GPT-2 by Simon (2023).
-"""
-
-
-SURVIVAL_HELP = """
-500 random words get random positions, and the ten nearest tokens of x + A·p are compared with those of x. The tokens
-that are searched have no position added. The band is the 2.5–97.5 % interval over resampled words (bootstrap, Efron
-1979). Random neighbours would keep ten divided by the size of the vocabulary.
-
-If sinusoid and random positions are scaled, they have the mean norm of the model’s own, so that only their directions
-differ. Their original norm is √(d/2) for the sinusoid (Vaswani et al. 2017, who multiply words by √d to match it), and
-0.02·√d for random positions.
-"""
-
-
-LISTS_HELP = """
-The ten tokens nearest to the word alone, and to its sum with the vector of its position, by exact cosine with every
-token. Click a word of the sentence to select it; click a neighbour to add it to the anchor words.
-"""
-
-
-ANCHOR_HELP = """
-The cosine of x + A·p with the chosen words, averaged over all inner positions p; the band contains 95 % of them. All
-cosines shrink as the position grows, because it becomes a larger part of the sum. What matters is that they keep their
-order and stay outside the grey band, which contains 95 % of the cosines with random tokens.
-"""
-
-
-MIXTURE_HELP = """
-The word’s row as a weighted sum of the directions of six other words, all taken from the mean word: the closest to what
-is left over joins, and all weights are fitted anew (orthogonal matching pursuit). Then a position is added, and the
-same six words are fitted to the sum. Where their weights hardly change, the position lies at right angles to the words
-and can be told apart from a change of meaning. The first words are relatives; the last ones are what chance leaves.
-"""
-
-
-RECOVERY_HELP = """
-The word is decoded as the token nearest to the sum, by distance. The position is decoded by a linear map, the
-discriminant yᵀΣ⁻¹(A·p) − ½(A·p)ᵀΣ⁻¹(A·p) (Fisher 1936), where Σ is the scatter of the tokens, estimated on tokens that
-are not tested. So a linear layer, such as a query or key of attention, can decode both from the sum.
-
-Concatenated instead of added, both would be decoded exactly at every amplitude, at the cost of twice the width.
-"""
-
-
-MAP_HELP = """
-Each strip is a word, each column a position: how many of the word’s ten nearest neighbours are kept there, at the
-chosen amplitude. In many tables the vector of position 0 is unlike the others, and longer.
-"""
 
 
 HALF = 0.5
@@ -126,7 +70,7 @@ def finding_panel(view: View) -> Panel:
             recipe=sum_snippets.finding(view.source, words.adding, view.step),
         )
 
-    return panel_unless("finding", f"Adding positions to the words of {view.source.name}", AMPLITUDE_HELP, made)
+    return panel_unless("finding", f"Adding positions to the words of {view.source.name}", HELP["amplitude"], made)
 
 
 def _unshown(view: View) -> str:
@@ -182,7 +126,7 @@ def survival_panel(view: View) -> Panel:
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
         )
 
-    return panel_unless("survival", "Neighbours kept by amplitude", SURVIVAL_HELP, made, span=4)
+    return panel_unless("survival", "Neighbours kept by amplitude", HELP["neighbours kept"], made, span=4)
 
 
 def half_title(found: Sweep) -> str:
@@ -224,7 +168,7 @@ def lists_panel(view: View) -> Panel:
             ),
         )
 
-    return panel_unless("lists", "The neighbours of a word", LISTS_HELP, made, span=5)
+    return panel_unless("lists", "The neighbours of a word", HELP["neighbours of a sum"], made, span=5)
 
 
 def anchor_panel(view: View) -> Panel:
@@ -253,7 +197,7 @@ def anchor_panel(view: View) -> Panel:
             recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
         )
 
-    return panel_unless("anchors", "Cosine with anchor words", ANCHOR_HELP, made)
+    return panel_unless("anchors", "Cosine with anchor words", HELP["anchors"], made)
 
 
 def mixture_panel(view: View) -> Panel:
@@ -283,7 +227,7 @@ def mixture_panel(view: View) -> Panel:
             recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
         )
 
-    return panel_unless("mixture", "A word as a mixture of others", MIXTURE_HELP, made, span=2)
+    return panel_unless("mixture", "A word as a mixture of others", HELP["mixture"], made, span=2)
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
@@ -341,7 +285,7 @@ def recovery_panel(view: View) -> Panel:
             recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
         )
 
-    return panel_unless("recovery", "Recovering both parts from the sum", RECOVERY_HELP, made)
+    return panel_unless("recovery", "Recovering both parts from the sum", HELP["recovery"], made)
 
 
 def window_said(found: Sweep) -> str:
@@ -394,4 +338,4 @@ def map_panel(view: View) -> Panel:
             ),
         )
 
-    return panel_unless("map", "Neighbours kept at every position", MAP_HELP, made)
+    return panel_unless("map", "Neighbours kept at every position", HELP["kept at every position"], made)

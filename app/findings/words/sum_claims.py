@@ -17,6 +17,7 @@ from hfposemb.figures.style import Axis, Series, listed
 from hfposemb.numbers import number, percent
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...components.recipe import Recipe
 from ...recipes import sum_snippets
@@ -25,20 +26,6 @@ from ...session.shown_positions import FILES
 from ..chosen_word import with_tokens
 from .sum_amplitude import WHOLE, amplitude_lines
 from .sum_view import CLOUD_PLACES, SCALES, View, panel_unless
-
-CLOUD_HELP = """
-Some words, each at the first positions, as input to the first layer: summed and normalised as in the model, or scaled
-to length 1 if the model normalises only later. Both pictures show the same two principal components, coloured by word
-and by position. Clusters of one word show that the word is preserved; clusters of one position show that it is not.
-"""
-
-
-VARIANCE_HELP = """
-Analysis of variance (Fisher 1925): the variance of the whole cloud is exactly the sum of the variance of the words’
-means, that of the positions’ means, and a remainder: the interaction of words and positions. Without normalisation the
-remainder is exactly 0, because a sum has no interaction. The dotted line is the share of words after shuffling the same
-vectors.
-"""
 
 
 def cloud_panel(view: View) -> Panel:
@@ -72,7 +59,7 @@ def cloud_panel(view: View) -> Panel:
             recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
         )
 
-    return panel_unless("cloud", "Words at several positions", CLOUD_HELP, made, span=2)
+    return panel_unless("cloud", "Words at several positions", HELP["words at positions"], made, span=2)
 
 
 NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
@@ -113,33 +100,9 @@ def variance_panel(view: View) -> Panel:
             recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
         )
 
-    return panel_unless("variance", "How the variance is shared", VARIANCE_HELP, made)
+    return panel_unless("variance", "How the variance is shared", HELP["shared variance"], made)
 
 
-CONCATENATION_HELP = """
-Texts contrast the sum x + v with the concatenation [x; v], which keeps both apart at twice the width. They differ by
-one matrix: [x; v] times [I; I], two identities on top of each other, is x + v. So a sum is a concatenation after a
-linear map that is fixed instead of learned, and what matters is whether both parts can still be read from it.
-
-The lines are the lower of the shares of words and of positions that are recovered, as in the panel above. “Turned” is
-[x; v] times [I; Q], with Q a random rotation: the same words and the same positions, without the directions that
-training chose for them.
-"""
-INTERFERENCE_HELP = """
-The mean absolute cosine of a word and a position, at the model’s own width and after random projections to fewer
-dimensions. Two random directions in d dimensions have about √(2 / (π d)): .100 in 64, .029 in 768 (exactly Γ(d/2) /
-(√π Γ((d + 1)/2))). The closer to 0, the less a position that is added changes a word.
-
-“Without the means” leaves out the mean word and the mean position, which are the same for all and tell none apart.
-"""
-WINDOW_HELP = """
-A position must be large enough to be read from the sum, and small enough to leave the word readable. For each source,
-positions are scaled from 1/32 to 32 times their size, and the line is the lower of the shares of words and of positions
-recovered. The x-axis is the norm of positions as a multiple of that of words, so that models can be compared; the dot
-is the model’s own. The window is where 95 % of both are recovered, of 500 words at random positions.
-
-The sinusoid is as Vaswani et al. have it, on the words of the first source as they are stored.
-"""
 OWN = SCALES.index(1.0)
 
 
@@ -167,7 +130,7 @@ def concatenation_panel(view: View) -> Panel:
             recipe=sum_snippets.concatenation(view.source, words.adding),
         )
 
-    return panel_unless("concatenation", "Sum and concatenation", CONCATENATION_HELP, made)
+    return panel_unless("concatenation", "Sum and concatenation", HELP["concatenation"], made)
 
 
 def concatenation_title(found: SumBesideConcatenation, step: int, times: str) -> str:
@@ -199,7 +162,7 @@ def interference_panel(view: View) -> Panel:
             recipe=sum_snippets.interference(view.source, words.adding),
         )
 
-    return panel_unless("interference", "How far words and positions overlap", INTERFERENCE_HELP, made)
+    return panel_unless("interference", "How far words and positions overlap", HELP["interference"], made)
 
 
 def interference_title(found: Interference) -> str:
@@ -242,7 +205,7 @@ def window_panel(view: View, opened: Sequence[Opened]) -> Panel:
             recipe=sum_snippets.windows(asked),
         )
 
-    return panel_unless("windows", "The window of amplitudes", WINDOW_HELP, made, span=2)
+    return panel_unless("windows", "The window of amplitudes", HELP["window"], made, span=2)
 
 
 def window_range(found: Sweep) -> str:

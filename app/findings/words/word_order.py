@@ -11,19 +11,11 @@ from hfposemb.errors import HfposembError
 from hfposemb.numbers import number
 from hfposemb.text import one_line
 
+from ...components.help_texts import HELP
 from ...components.plot import NeighbourList, NeighbourRow, Panel
 from ...recipes import sentence_snippets
 from ..chosen_word import shown
 from .sum_view import PIECES_SHOWN, View, panel_unless
-
-REORDER_HELP = """
-Token vectors alone are a bag of words: reordering them gives the same vectors, and attention, which only compares them,
-gives the same result. Positions are added to distinguish the orders. Each row is a word with its position in both
-orders, and the cosine of its two inputs.
-
-Models with rotary positions, ALiBi or T5’s biases add nothing here. Their inputs are the same in every order, and order
-takes effect where attention compares two positions.
-"""
 
 
 def reorder_panel(view: View) -> Panel:
@@ -53,7 +45,7 @@ def reorder_panel(view: View) -> Panel:
             else None,
         )
 
-    return panel_unless("reorder", "The same words in another order", REORDER_HELP, made, span=3)
+    return panel_unless("reorder", "The same words in another order", HELP["word order"], made, span=3)
 
 
 def other_order(view: View) -> tuple[Reordered, str | list[int]]:

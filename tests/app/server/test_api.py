@@ -15,8 +15,8 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hfposemb.app.server.api import Endpoints
-from hfposemb.app.server.mcp_server import Described
 from hfposemb.app.server.mcp_tools import Tools
+from hfposemb.app.server.parameters import Described
 
 import hfposemb as hpe
 from hfposemb import app
@@ -173,10 +173,18 @@ def test_check(client: Client) -> None:
         ("search", {"source": "sample:bert", "query": "a", "offset": -1}, "offset must be a whole number from 0 on"),
         ("tokenise", {"source": "sinusoidal:16x8", "text": "a"}, "has no computable first-layer input"),
         ("tokenise", {"source": "sample:gpt2", "text": ""}, "the text is empty"),
-        ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 strings"),
-        ("similarity", {"source": "sample:bert", "rows": [{}]}, "a row must be a string"),
-        ("similarity", {"source": "sample:bert", "rows": ["king", True]}, "a row must be a string"),
-        ("project", {"source": "sample:bert", "dims": 4}, "expected one of 2, 3; got 4"),
+        ("similarity", {"source": "sample:bert", "rows": ["a"] * 13}, "rows must be a list of 1 to 12 entries"),
+        (
+            "similarity",
+            {"source": "sample:bert", "rows": [{}]},
+            "rows must be a list of 1 to 12 entries, each a string",
+        ),
+        (
+            "similarity",
+            {"source": "sample:bert", "rows": ["king", True]},
+            "rows must be a list of 1 to 12 entries, each a string",
+        ),
+        ("project", {"source": "sample:bert", "dims": 4}, "dims must be a whole number from 2 to 3; got 4"),
         ("project", {"source": "sample:bert", "limit": 10**6}, "limit must be a whole number from 1 to 20,000"),
         (
             "check",
@@ -198,8 +206,8 @@ def test_check(client: Client) -> None:
         ),
         ("kinship", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
         ("merge_preview", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
-        ("compare", {"sources": []}, "sources must be a list of 1 to 8 strings"),
-        ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 strings"),
+        ("compare", {"sources": []}, "sources must be a list of 1 to 8 entries"),
+        ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 entries"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(
