@@ -99,7 +99,7 @@ check: lint lint-js docs
 	$(MAKE) test
 
 # Our cost beside its bounds and other libraries, in one run: a table on the terminal, and the page and its
-# figures in docs/benchmarks.{md,json}; 25 minutes. Quick: two minutes, smaller tables, nothing written. Some groups:
+# figures in docs/benchmarks.{md,json}; 20 minutes. Quick: two minutes, smaller tables, nothing written. Some groups:
 # python -m tests.benchmarks.bench --only umap,pca.
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.benchmarks.bench

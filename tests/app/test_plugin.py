@@ -95,10 +95,7 @@ def test_one_source_and_one_tab_are_given_as_they_are(several: Any) -> None:
 
 
 SUBSETS = [
-    tabs
-    for count in range(1, len(TABS) + 1)
-    for tabs in combinations(TABS, count)
-    if FULL or count in (1, len(TABS) - 1)
+    tabs for count in range(1, len(TABS) + 1) for tabs in combinations(TABS, count) if FULL or count in (1, len(TABS))
 ]
 
 

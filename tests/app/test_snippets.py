@@ -8,12 +8,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.components.recipe import Recipe
 from hfposemb.app.recipes import sentence_snippets, writing
@@ -36,6 +38,16 @@ from tests.support.app.views import (
 SAMPLES = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 MECHANISMS = ("rotary:128x32?theta=5000", "alibi:96x4", "random:90x24?seed=3")
 LONGEST = 14  # lines
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws() -> Iterator[None]:
+    """What chance gives is no part of what is compared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "COMPARISON_DRAWS", 3)
+        patch.setattr(limits, "TRAINING_DRAWS", 3)
+        yield
+    views_of.cache_clear()
 
 
 @pytest.fixture(scope="module")

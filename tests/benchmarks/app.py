@@ -65,19 +65,12 @@ PLAIN = """async (points) => {
 @contextmanager
 def serving(*sources: str) -> Iterator[tuple[str, float]]:
     """Serve the app from a process of its own; yield its address, and when the process was started."""
-    with running(f"from app import launch; launch({sources!r}, port=port, warm=False, quiet=True)") as served:
-        yield served
-
-
-@contextmanager
-def running(code: str) -> Iterator[tuple[str, float]]:
-    """Run code that serves something at ``port``, as above."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", f"port = {port}; {code}"],
+        [sys.executable, "-c", f"from app import launch; launch({sources!r}, port={port}, warm=False, quiet=True)"],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.DEVNULL,

@@ -30,14 +30,11 @@ from .computing import (
     umap_rows,
 )
 from .cost import ROOT, Row
-from .growth import Growth, growths
 from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
-from .maps import map_rows
 from .peers import Peer, missing, peer_rows
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
 from .surveying import COUNTS, survey_rows
-from .visitors import visitor_rows
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 
@@ -112,7 +109,7 @@ def _peers(given: Setting) -> Iterator[Peer]:
 class Group:
     """Some lines that run together, and whether ``--quick`` has them."""
 
-    lines: Callable[[Setting], Iterator[Row | Peer | Growth]]
+    lines: Callable[[Setting], Iterator[Row | Peer]]
     quick: bool = True
 
 
@@ -122,21 +119,18 @@ GROUPS: dict[str, Group] = {
     "pca": Group(_pca),
     "app": Group(lambda given: app_rows(given.folder / "app", rounds=given.rounds), quick=False),
     "size": Group(lambda given: size_rows(rounds=given.rounds), quick=False),
-    "visitors": Group(lambda _: visitor_rows(), quick=False),
-    "maps": Group(lambda given: map_rows(given.folder / "maps", rounds=given.rounds), quick=False),
     "surveys": Group(_surveys),
     "umap": Group(_umap),
     "umap-fresh": Group(lambda given: fresh_umap_rows(given.tokens, rounds=1), quick=False),
     "umap-large": Group(lambda _: large_umap_rows(), quick=False),
     "neighbours": Group(_neighbours),
     "alignment": Group(_alignment),
-    "growth": Group(lambda _: growths(), quick=False),
     "peers": Group(_peers, quick=False),
 }
 """In the order in which they run; the peers come last, since some bring threads of their own into this process."""
 
 
-def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row | Peer | Growth], None]) -> Found:
+def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row | Peer], None]) -> Found:
     """Run some groups, and show each line when it is there."""
     found = Found()
     with tempfile.TemporaryDirectory() as made:
@@ -169,9 +163,9 @@ def main() -> None:
     given = parser.parse_args()
     before = {} if given.quick else read_values()
 
-    def show(one: Row | Peer | Growth) -> None:
+    def show(one: Row | Peer) -> None:
         times = worse(one, before)
-        text = line(one) if isinstance(one, Row) else f"   {name_of(one):<80} {value_of(one):.3g} {_beside(one)}"
+        text = line(one) if isinstance(one, Row) else _beside(one)
         print(text + (f"  ▲ {times:.2f} × the run before" if times else ""), flush=True)
 
     names = given.only or [name for name, group in GROUPS.items() if group.quick or not given.quick]
@@ -185,11 +179,9 @@ def main() -> None:
     write_values(found)
 
 
-def _beside(one: Peer | Growth) -> str:
-    """Return what else a terminal shows of a line."""
-    if isinstance(one, Peer):
-        return f"× {one.costs[0]} over {one.costs[1]}; {one.note}"
-    return f"times for twice the size; exponent {one.exponent:.2f}, expected {one.expected:g}"
+def _beside(one: Peer) -> str:
+    ours, theirs = one.costs
+    return f"   {name_of(one):<80} {value_of(one):.3g} × {ours} over {theirs}; {one.note}"
 
 
 if __name__ == "__main__":

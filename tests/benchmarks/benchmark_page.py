@@ -1,4 +1,4 @@
-"""The text of ``docs/benchmarks.md``: a table of bounds, one of peers and one of growth."""
+"""The text of ``docs/benchmarks.md``: a table of bounds and one of peers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from statistics import median
 from typing import Any
 
 from .cost import Row, span, times
-from .growth import Growth
 from .kept_run import WORSE, Found, name_of, regressions
 from .peers import Peer
 
@@ -21,12 +20,11 @@ def page_text(found: Found, *, before: Mapping[str, float], missing: Sequence[st
         missing: Peers that are not installed.
         machine: Where and when it was measured.
     """
-    marked = regressions((*found.rows, *found.peers, *found.growths), before)
+    marked = regressions((*found.rows, *found.peers), before)
     lines = [
         *_head(found, machine, marked, compared=bool(before)),
         *_bounds(found.rows, marked),
         *_peers(found.peers, marked, missing),
-        *_growth(found.growths, marked),
     ]
     return "\n".join(lines) + "\n"
 
@@ -89,16 +87,3 @@ def _peers(peers: Sequence[Peer], marked: Mapping[str, float], missing: Sequence
         ours, theirs = map(str, peer.costs)
         found = _ranged(times(median(peer.ratios)), span(peer.ratios, times)) + _mark(name_of(peer), marked)
         yield f"| {peer.name} | {peer.library} | {ours} | {theirs} | {found} | {peer.note} |"
-
-
-def _growth(growths: Sequence[Growth], marked: Mapping[str, float]) -> Iterator[str]:
-    yield "\n## How cost grows\n"
-    yield "Cost ∝ size^exponent, fitted over four sizes, width 128.\n"
-    yield "| operation | grows with | sizes | seconds | exponent | expected, at most |"
-    yield "|---|---|---|---|---|---|"
-    for one in growths:
-        sizes = ", ".join(f"{size:,}" for size in one.sizes)
-        seconds = ", ".join(f"{value:.3g}" for value in one.seconds)
-        found = _ranged(f"{one.exponent:.2f}", span(one.exponents, lambda value: f"{value:.2f}"))
-        found += _mark(name_of(one), marked)
-        yield f"| {one.name} | {one.of} | {sizes} | {seconds} | {found} | {one.expected:g} |"

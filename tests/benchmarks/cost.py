@@ -49,9 +49,9 @@ class Row:
     """Hold one line of the table: an operation, what it took, its bound, and whether the goal is met.
 
     ``number`` is that of the goal it belongs to, 1 to 12; 13 is the app, 14 surveys, 15 the app at size, 16 GGUF,
-    17 many visitors at once. ``value`` is what two runs of the benchmarks are compared by: the ratio to the bound, or
-    the figure itself where there is none,
-    the smaller the better. ``spread`` is the range of ``found`` over the rounds.
+    17 UMAP of large vocabularies. ``value`` is what two runs of the benchmarks are compared by: the ratio to the
+    bound, or the figure itself where there is none, the smaller the better. ``spread`` is the range of ``found`` over
+    the rounds.
     """
 
     number: int

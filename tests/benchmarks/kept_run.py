@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any
 
 from .cost import ROOT, Row
-from .growth import Growth
 from .peers import Peer
 
 KEPT = ROOT / "docs" / "benchmarks.json"
@@ -29,43 +28,27 @@ class Found:
 
     rows: list[Row] = field(default_factory=list)
     peers: list[Peer] = field(default_factory=list)
-    growths: list[Growth] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, one: Row | Peer | Growth) -> None:
+    def add(self, one: Row | Peer) -> None:
         """Put a line where it belongs."""
-        match one:
-            case Row():
-                self.rows.append(one)
-            case Peer():
-                self.peers.append(one)
-            case Growth():
-                self.growths.append(one)
+        if isinstance(one, Peer):
+            self.peers.append(one)
+        else:
+            self.rows.append(one)
 
 
-def name_of(one: Row | Peer | Growth) -> str:
+def name_of(one: Row | Peer) -> str:
     """Return what a line is found by in the run before."""
-    match one:
-        case Peer():
-            return f"{one.name}, over {one.library}"
-        case Growth():
-            return f"growth of {one.name}"
-        case _:
-            return one.name
+    return f"{one.name}, over {one.library}" if isinstance(one, Peer) else one.name
 
 
-def value_of(one: Row | Peer | Growth) -> float | None:
-    """Return what a line is compared by, the smaller the better; for growth, what twice the size costs."""
-    match one:
-        case Peer():
-            return median(one.ratios)
-        case Growth():
-            return float(2**one.exponent)
-        case _:
-            return one.value
+def value_of(one: Row | Peer) -> float | None:
+    """Return what a line is compared by, the smaller the better."""
+    return median(one.ratios) if isinstance(one, Peer) else one.value
 
 
-def worse(one: Row | Peer | Growth, before: Mapping[str, float]) -> float | None:
+def worse(one: Row | Peer, before: Mapping[str, float]) -> float | None:
     """Return how many times the figure of the run before this one is, where that is too many times."""
     now, then = value_of(one), before.get(name_of(one))
     if now is None or then is None or now <= WORSE * then:
@@ -73,7 +56,7 @@ def worse(one: Row | Peer | Growth, before: Mapping[str, float]) -> float | None
     return now / then if then > 0 else float("inf")
 
 
-def regressions(lines: Iterable[Row | Peer | Growth], before: Mapping[str, float]) -> dict[str, float]:
+def regressions(lines: Iterable[Row | Peer], before: Mapping[str, float]) -> dict[str, float]:
     """Return which lines are worse than in the run before, and how many times."""
     found = {name_of(one): worse(one, before) for one in lines}
     return {name: times for name, times in found.items() if times is not None}
@@ -90,22 +73,18 @@ def write_values(found: Found, path: Path = KEPT) -> None:
     """Keep a run: where and when, the seconds of each group, and of each line its figure and its text."""
     lines = {
         name_of(one): {"value": value, **_said(one)}
-        for one in (*found.rows, *found.peers, *found.growths)
+        for one in (*found.rows, *found.peers)
         if (value := value_of(one)) is not None
     }
     run = {"machine": machine(), "seconds": {name: round(taken, 1) for name, taken in found.seconds.items()}}
     path.write_text(json.dumps({**run, "lines": lines}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _said(one: Row | Peer | Growth) -> dict[str, Any]:
-    match one:
-        case Peer():
-            ours, theirs = map(str, one.costs)
-            return {"ours": ours, "theirs": theirs, "ratios": one.ratios}
-        case Growth():
-            return {"sizes": one.sizes, "seconds": one.seconds, "exponent": one.exponent, "exponents": one.exponents}
-        case _:
-            return {"ours": one.ours, "bound": one.bound, "spread": one.spread, "goal": one.goal, "met": one.met}
+def _said(one: Row | Peer) -> dict[str, Any]:
+    if isinstance(one, Peer):
+        ours, theirs = map(str, one.costs)
+        return {"ours": ours, "theirs": theirs, "ratios": one.ratios}
+    return {"ours": one.ours, "bound": one.bound, "spread": one.spread, "goal": one.goal, "met": one.met}
 
 
 def machine() -> dict[str, Any]:

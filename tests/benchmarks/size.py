@@ -227,14 +227,14 @@ def _hub(folder: Path) -> Iterator[dict[str, str]]:
         process.wait()
 
 
-def write_model(folder: Path, one: Vocabulary, *, seed: int = 0) -> None:
+def write_model(folder: Path, one: Vocabulary) -> None:
     """Write a GPT-2, or a Gemma, with a tokenizer.json of as many words and a merge for each."""
     import torch
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True)
-    random, sign = np.random.default_rng(seed), "Ġ" if one is GPT2 else "▁"
-    vectors = 0.05 * clustered(one.rows, one.width, seed=seed)
+    random, sign = np.random.default_rng(0), "Ġ" if one is GPT2 else "▁"
+    vectors = 0.05 * clustered(one.rows, one.width)
     stored = torch.from_numpy(vectors).to(getattr(torch, one.dtype))
     if one is GPT2:
         positions = torch.from_numpy(random.standard_normal((1024, one.width), dtype=np.float32))

@@ -11,9 +11,8 @@ import pytest
 
 from tests.benchmarks import bench
 from tests.benchmarks.benchmark_page import line, page_text
-from tests.benchmarks.cost import Cost, Pair, beside, count, here, in_turns, middle, ratio, ratios, score, span
-from tests.benchmarks.growth import Growth
-from tests.benchmarks.kept_run import Found, name_of, read_values, regressions, value_of, write_values
+from tests.benchmarks.cost import Cost, Pair, beside, count, middle, ratio, ratios, score
+from tests.benchmarks.kept_run import Found, read_values, regressions, write_values
 from tests.benchmarks.peers import Peer
 
 MACHINE = {
@@ -31,11 +30,6 @@ def pair(ours: list[float], theirs: list[float]) -> Pair:
     return middle([Cost(wall, wall) for wall in ours]), middle([Cost(wall, wall) for wall in theirs])
 
 
-def growth(*rounds: tuple[float, ...], name: str = "PCA") -> Growth:
-    """Return an operation at three sizes."""
-    return Growth(name, "rows", (100, 200, 400), rounds, 1)
-
-
 def found_of(*lines: Any) -> Found:
     """Return a run with these lines."""
     found = Found(seconds={"pca": 60.0})
@@ -49,21 +43,6 @@ def written(found: Found, before: dict[str, float] | None = None, missing: tuple
     return page_text(found, before=before or {}, missing=missing, machine=MACHINE)
 
 
-def test_a_cost_is_the_median_with_its_range() -> None:
-    found = middle([Cost(3.0, 1.0, 2e6), Cost(1.0, 3.0, 1e6), Cost(2.0, 2.0, 3e6)])
-    assert (found.wall, found.cpu, found.peak) == (2.0, 2.0, 2e6)
-    assert str(found) == "2 s [1 s – 3 s] (2 s CPU, 2 MB)"
-    assert str(Cost(0.0025, 0.001)) == "2.5 ms (1 ms CPU)"
-    assert span([0.5], str) == ""
-
-
-def test_rounds_are_interleaved_and_the_first_is_left_out() -> None:
-    calls: list[str] = []
-    ours, theirs = in_turns(here(lambda: calls.append("ours")), here(lambda: calls.append("theirs")), rounds=2)
-    assert calls == ["ours", "theirs"] * 3
-    assert len(ours.runs) == len(theirs.runs) == 2
-
-
 def test_a_ratio_is_that_of_each_round() -> None:
     """A machine that is slow for one round slows both sides of it."""
     costs = pair([1.0, 20.0, 3.0], [1.0, 10.0, 1.0])
@@ -73,12 +52,6 @@ def test_a_ratio_is_that_of_each_round() -> None:
     assert ratio(7, "PCA", costs, 2).met
     assert beside(7, "PCA", costs).goal == ""
     assert ratios((Cost(3, 1), Cost(2, 1))) == [1.5]
-
-
-def test_a_count_takes_one_number_or_several() -> None:
-    one, several = count(13, "app", 80.0, 100, unit="ms"), count(13, "app", [90.0, 70.0, 300.0], 100, unit="ms")
-    assert (one.value, one.spread, one.met) == (80.0, "", True)
-    assert (several.value, several.spread, several.ours) == (90.0, "70 – 300", "90 ms")
 
 
 def test_a_score_is_a_mean_over_seeds_and_compared_as_a_ratio() -> None:
@@ -100,25 +73,16 @@ def test_a_figure_is_marked_from_fifteen_percent_on(before: float | None, mark: 
     assert ("No figure is worse" in page) is (not mark and before is not None)
 
 
-def test_a_growth_is_compared_by_what_twice_the_size_costs() -> None:
-    linear, steep = growth((1.0, 2.0, 4.0)), growth((1.0, 4.0, 16.0))
-    assert (linear.exponent, steep.exponent) == (pytest.approx(1), pytest.approx(2))
-    assert value_of(steep) == pytest.approx(4)
-    assert regressions([steep], {name_of(linear): 2.0}) == {name_of(steep): pytest.approx(2)}
-    noisy = growth((1.0, 2.0, 4.0), (1.0, 4.0, 16.0), (1.0, 2.0, 4.0))
-    assert (noisy.seconds, noisy.exponents) == ((1.0, 2.0, 4.0), pytest.approx([1, 2, 1]))
-
-
 def test_what_is_kept_is_what_the_next_run_reads(tmp_path: Path) -> None:
     path = tmp_path / "benchmarks.json"
     assert read_values(path) == {}
     peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]))
     rows = (ratio(7, "PCA", pair([2.0], [1.0]), 3), count(13, "app", 80.0, 100, unit="ms"))
-    found = found_of(*rows, peer, growth((1.0, 2.0, 4.0)))
+    found = found_of(*rows, peer)
     write_values(found, path)
     kept = read_values(path)
-    assert kept == {"PCA": 2.0, "app": 80.0, "nearest of one row, over faiss": 0.75, "growth of PCA": pytest.approx(2)}
-    assert regressions((*found.rows, *found.peers, *found.growths), kept) == {}
+    assert kept == {"PCA": 2.0, "app": 80.0, "nearest of one row, over faiss": 0.75}
+    assert regressions((*found.rows, *found.peers), kept) == {}
     run = json.loads(path.read_text(encoding="utf-8"))
     assert run["seconds"] == {"pca": 60.0}
     assert run["machine"]["cores"] >= 1
@@ -127,7 +91,7 @@ def test_what_is_kept_is_what_the_next_run_reads(tmp_path: Path) -> None:
 def test_the_page_has_every_line_once_and_a_table_is_a_table() -> None:
     peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]), "trustworthiness 1 and 1")
     rows = (count(13, "app", 180.0, 100, unit="ms"), ratio(7, "PCA", pair([2.0, 3.0], [1.0, 1.0]), 3))
-    page = written(found_of(*rows, peer, growth((1.0, 2.0, 4.0), name="UMAP")), missing=("openTSNE",))
+    page = written(found_of(*rows, peer), missing=("openTSNE",))
     assert "1 of 2 goals met" in page
     assert "| 7 | PCA | 2.5 s [2 s – 3 s] (2.5 s CPU) | 1 s [1 s – 1 s] (1 s CPU) |" in page
     assert page.index("| 7 | PCA") < page.index("| 13 | app")  # in the order of the goals

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -312,6 +312,7 @@ def test_a_source_with_layers_of_two_kinds(build: Build, tmp_path: Any) -> None:
     assert {encoding.kind for encoding in found.positions.values()} == {"rotary"}
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(
         st.sampled_from(["rope_theta", "head_dim", "hidden_size", "num_attention_heads", "rope_scaling", "rotary_dim"])

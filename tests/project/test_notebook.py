@@ -17,6 +17,7 @@ from app.lessons.lessons import LESSONS, Lesson
 from hfposemb.analysis import geometry, rows
 from hfposemb.analysis.positions import shift_operator
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
+from tests.conftest import FULL, in_full
 from tests.notebooks import PLOTLY, run, sources
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -25,15 +26,27 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted(path.name for path in DOCS.glob("*.ipynb"))
 
 
+RUN = [name for name in NOTEBOOKS if FULL or name != "lessons.ipynb"]
+"""Those that `make test` runs: what lessons measure is in tests/app/start/test_lessons.py."""
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Every notebook, run; each asserts what it says, so that a run that ends well is one in which it is so."""
+    """Notebooks, run; each asserts what it says, so that a run that ends well is one in which it is so."""
     found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        for name in NOTEBOOKS:
+        for name in RUN:
             found[name] = run(sources(name), tmp_path_factory.mktemp("elsewhere"))
     return found
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_are_stored_as_they_are_written(name: str) -> None:
+    notebook = nbformat.read(DOCS / name, as_version=4)
+    nbformat.validate(notebook)
+    assert (DOCS / name).stat().st_size <= 300_000
+    assert [cell.source for cell in notebook.cells] == [cell.source for cell in sources(name).cells], AGAIN
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +54,10 @@ def outputs(ran: dict[str, Any]) -> list[Any]:
     return [output for cell in ran["questions.ipynb"].cells for output in cell.get("outputs", ())]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("name", RUN)
 def test_notebooks_are_stored_with_their_outputs(name: str, ran: dict[str, Any]) -> None:
     """What the cells give now is stored, but for digits that another processor rounds otherwise."""
     notebook = nbformat.read(DOCS / name, as_version=4)
-    nbformat.validate(notebook)
-    assert (DOCS / name).stat().st_size <= 300_000
     for stored, now in zip(notebook.cells, ran[name].cells, strict=True):
         assert (stored.source, stored.get("execution_count")) == (now.source, now.get("execution_count")), AGAIN
         kinds, words, numbers = zip(*map(_said, (stored, now)), strict=True)
@@ -71,6 +82,7 @@ def _said(cell: Any) -> tuple[list[set[str]], str, list[float]]:
     return kinds, re.sub(NUMBER, "#", text), [float(one.replace(",", "")) for one in re.findall(NUMBER, text)]
 
 
+@in_full
 @pytest.mark.parametrize(("number", "lesson"), list(enumerate(LESSONS, 1)))
 def test_each_lesson_asserts_one_number(number: int, lesson: Lesson, ran: dict[str, Any]) -> None:
     """Its cells say and print what the app does, of every source."""

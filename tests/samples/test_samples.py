@@ -1,9 +1,7 @@
 """The trained samples are whole checkpoints, small, trained for real, and described by figures that are true."""
 
-import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 TABLES = {"bert": "bert.embeddings.position_embeddings.weight", "gpt2": "transformer.wpe.weight"}
-TOKENS = {"bert": "bert.embeddings.word_embeddings.weight", "gpt2": "transformer.wte.weight"}
 LARGEST = 4_000_000
 UNSEEN = (
     "And God shall wipe away all tears from their eyes; and there shall be no more death, neither sorrow, nor crying, "
@@ -49,20 +46,6 @@ def readme_rows(heading: str) -> list[list[str]]:
     table = re.search(r"(?:^\|.*\|\n)+", section, re.MULTILINE)
     assert table, heading
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
-
-
-def loss(name: str, model: torch.nn.Module) -> float:
-    """The loss on the unseen verse: of every sixth place masked (BERT), of each next token (GPT-2)."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder(name))
-    ids = tokenizer(UNSEEN, return_tensors="pt")["input_ids"]
-    labels = ids.clone()
-    if name == "bert":
-        places = torch.arange(ids.shape[1])
-        masked = (places % 6 == 3) & ~torch.isin(ids[0], torch.tensor(tokenizer.all_special_ids))
-        labels[0, ~masked] = -100
-        ids[0, masked] = tokenizer.mask_token_id
-    with torch.no_grad():
-        return model(input_ids=ids, labels=labels).loss.item()
 
 
 @pytest.fixture(scope="module", params=TRAINED)
@@ -131,65 +114,9 @@ def test_the_last_moment_is_the_model(name: str) -> None:
     assert tables[last].tobytes() == final.tobytes()
 
 
-def test_positions_go_from_noise_to_a_trained_table(name: str) -> None:
-    steps = moments(name)
-    first, last = steps[0], steps[max(steps)]
-    assert abs(translation_invariance(first)) < 0.1
-    assert abs(adjacent_cosine(first)) < 0.1
-    assert translation_invariance(last) >= 0.6
-    assert adjacent_cosine(last) >= 0.55
-
-
-def test_an_unseen_verse_is_less_of_a_surprise_than_to_an_untrained_model(name: str, model: torch.nn.Module) -> None:
-    torch.manual_seed(0)
-    untrained = type(model)(model.config).float().eval()
-    assert loss(name, untrained) - loss(name, model.float()) > {"bert": 1.5, "gpt2": 3}[name]
-
-
-def test_frequent_words_have_sensible_neighbours(name: str) -> None:
-    space = "" if name == "bert" else " "
-    expected = {
-        "king": {"kings", "queen", "prince", "princes", "pharaoh", "david", "lord"},
-        "father": {"fathers", "mother", "son", "brother", "brethren", "wife"},
-        "said": {"saith", "spake", "answered", "say", "saying"},
-    }
-    for word, some in expected.items():
-        found = {token.strip().lower() for token in neighbours(name, space + word)}
-        assert found & some, (word, found)
-
-
-def neighbours(name: str, word: str) -> list[str]:
-    """The ten tokens nearest to a word's by cosine, nearest first."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder(name))
-    (row,) = tokenizer(word, add_special_tokens=False)["input_ids"]
-    vectors = load_file(folder(name) / "model.safetensors")[TOKENS[name]].astype(np.float64)
-    norms = np.linalg.norm(vectors, axis=1)
-    scores = vectors @ vectors[row] / np.where(norms, norms, 1)
-    scores[row] = -np.inf
-    return [tokenizer.decode([each]) for each in np.argsort(-scores)[:10]]
-
-
 def test_the_readme_tells_the_measured_geometry(name: str) -> None:
     rows = readme_rows(f"### The positions of {name} as they form")
     steps = moments(name)
     assert [int(row[0]) for row in rows] == list(steps)
     for row, table in zip(rows, steps.values(), strict=True):
         assert row[1:] == [f"{translation_invariance(table):.3f}", f"{adjacent_cosine(table):.3f}"]
-
-
-def test_the_readme_tells_the_measured_loss(name: str) -> None:
-    with Path(folder(name) / "loss.csv").open(newline="") as file:
-        logged = {row["step"]: row for row in csv.DictReader(file)}
-    rows = readme_rows(f"### The loss of {name}")
-    assert int(rows[-1][0]) == max(moments(name))
-    for step, seen, unseen in rows:
-        assert (seen, unseen) == (f"{float(logged[step]['loss']):.2f}", f"{float(logged[step]['held_out']):.2f}")
-
-
-def test_the_readme_tells_the_measured_neighbours(name: str) -> None:
-    rows = readme_rows(f"### Neighbours in {name}")
-    assert rows
-    space = "" if name == "bert" else " "
-    for word, listed in rows:
-        found = [token.strip() for token in neighbours(name, space + word.strip("`"))]
-        assert listed.split(", ") == [f"`{token}`" for token in found[:5]], word

@@ -272,9 +272,7 @@ def test_arguments_that_are_left_out_have_their_defaults(web: httpx.Client, endp
     wrong = [(whole[:count], f"{endpoint} needs ") for count in range(len(required))]
     wrong += [([*whole, 1], f"{endpoint} takes at most {len(whole)} values (source")]
     for place in range(len(whole)):
-        wrong += [
-            ([*whole[:place], value, *whole[place + 1 :]], "; got ") for value in (None, {"a": [[1]]}, [[[]]], 1e99)
-        ]
+        wrong += [([*whole[:place], value, *whole[place + 1 :]], "; got ") for value in (None, {"a": [[1]]})]
     for data, said in wrong:
         event, told = call(web, endpoint, data)
         assert event == "error", (data, told)

@@ -20,12 +20,12 @@ from tests.conftest import FULL
 from tests.support.app.serving import Served, Visitor
 
 VISITORS, SECONDS = (50, 60.0) if FULL else (5, 2.0)
-FLOOD_SECONDS = 10.0 if FULL else 3.0
+FLOOD_SECONDS = 10.0 if FULL else 1.5
 """Seconds for which a flood is watched once all of it is in line."""
 
 FLOOD = 20 if FULL else MOST_WAITING + 2
 TURNS = 34 if FULL else 2
-SESSIONS = 500 if FULL else 50
+SESSIONS = 500 if FULL else 25
 TOLERANCE = (48 if FULL else 16) * 2**20
 """Bytes that the allocator may keep more after a run that was the same."""
 KEPT = int(1.5 * 2**20)

@@ -81,7 +81,7 @@ def test_the_page_repeats_neither_style_nor_scripts(site: SimpleNamespace) -> No
 def test_the_page_has_few_listeners(site: SimpleNamespace) -> None:
     """Gradio's page looks through all of them at each message of the server."""
     config = site.blocks.config
-    assert len(config["dependencies"]) <= 45
+    assert len(config["dependencies"]) <= 46
     assert len(config["components"]) <= 119
 
 

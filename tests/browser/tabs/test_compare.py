@@ -134,20 +134,6 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     accessible_everywhere(page)
 
 
-def test_one_origin_is_answered_once_it_is_asked(compare: Callable[..., Page], tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(len(MANY), 16)).astype(np.float32)
-    tuned = rows + random.normal(0, 0.1, rows.shape).astype(np.float32)
-    page = compare(checkpoint(tmp_path / "plain", MANY, rows), checkpoint(tmp_path / "tuned", MANY, tuned))
-    fold = page.locator(".fold-kinship")
-    fold.get_by_text("One origin?").wait_for()
-    assert not fold.locator("section").count(), "nothing is computed before the fold is opened"
-    fold.locator("> button").click()
-    fold.get_by_text("One origin? Derived").wait_for()
-    fold.get_by_text("Evidence", exact=True).click()
-    fold.get_by_role("cell", name="cosine in the same axes").wait_for()
-
-
 def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
     compare: Callable[..., Page], tmp_path: Path
 ) -> None:

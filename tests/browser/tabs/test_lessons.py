@@ -6,21 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-import hfposemb as hpe
-from app.lessons.card import CHOOSE, link
 from app.lessons.lessons import LESSONS
-from app.session.source_names import short_names
-from tests.browser.waiting import drawn, still, until
+from tests.browser.waiting import drawn, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-TABS = {"start": "Start", "tokens": "Tokens", "words": "Words + positions", "positions": "Positions"}
 
-
-def start(page: Page, site: Callable[..., str], query: str = "") -> Locator:
-    """Open the app with an address; return the card of the lesson."""
-    page.goto(site() + query)
+def start(page: Page, site: Callable[..., str]) -> Locator:
+    """Open the app; return the card of the lesson."""
+    page.goto(site())
     drawn(page)
     return page.locator(".lesson")
 
@@ -39,33 +34,6 @@ def play(page: Page, card: Locator, number: int, guess: int) -> str:
     result = card.get_by_role("status")
     result.get_by_text("Try it:").wait_for()
     return result.inner_text()
-
-
-def test_lessons_of_four_tabs_are_played_one_after_another(page: Page, site: Callable[..., str]) -> None:
-    """What is said of all lessons is in tests/app/start/test_lessons.py."""
-    card = start(page, site, link(1))
-    played = list(enumerate(LESSONS[:4], start=1))
-    assert [lesson.tab for _, lesson in played] == ["start", "tokens", "words", "positions"]
-    for number, lesson in played:
-        card.get_by_role("heading", name=lesson.title).wait_for()
-        until(page, lambda: page.get_by_role("tab", selected=True).first.inner_text(), TABS[lesson.tab])
-        card.get_by_role("button", name="Reveal").click()
-        card.get_by_text(CHOOSE).wait_for()
-        _is_played(page, card, number)
-        card.get_by_role("link", name=f"Next: {LESSONS[number].title}").click()
-
-
-def _is_played(page: Page, card: Locator, number: int) -> None:
-    lesson = LESSONS[number - 1]
-    values = [lesson.measure(hpe.extract(source)) for source in lesson.models]
-    right = lesson.right(values[0])
-    said = play(page, card, number, right)
-    assert f"Correct: {lesson.choices[right]}." in said
-    for name, value in zip(short_names(lesson.models), values, strict=True):
-        assert lesson.measured(name, value) in said
-    assert lesson.exercise in said
-    still(page)  # the tab that the lesson is about is drawn, with what it says
-    until(page, lambda: query(page)["lesson"], [str(number)])
 
 
 def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callable[..., str]) -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from safetensors.numpy import save_file
 
 import hfposemb as hpe
-from hfposemb.checks.rope_report import rope_report
-from hfposemb.numbers import number
 from tests.browser import waiting
 from tests.browser.waiting import accessible_everywhere, drawn, unfold_bar, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-    from tests.conftest import Build
 
 SMALL = ("sinusoidal:64x16", "random:48x12")
 
@@ -168,77 +162,4 @@ def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., s
     assert len(cells) == 8
     assert cells[0].startswith(".0 ± .0"), "the sinusoid's positions are read exactly"
     assert all("noise" in cell for cell in cells)
-    accessible_everywhere(page)
-
-
-def write(folder: Path, tensors: dict[str, np.ndarray], config: dict[str, Any] | None = None) -> str:
-    folder.mkdir()
-    save_file(tensors, folder / "model.safetensors")
-    if config:
-        (folder / "config.json").write_text(json.dumps(config))
-    return str(folder)
-
-
-def test_sources_that_have_no_cloud(site: Callable[..., str], page: Page, build: Build, tmp_path: Path) -> None:
-    """Rotary positions, words only, holes in a table, and what cannot be read: each says so in its place."""
-    build("llama").save_pretrained(tmp_path / "llama")  # type: ignore[operator]
-    rng = np.random.default_rng(0)
-    words = write(tmp_path / "words", {"embeddings.word_embeddings.weight": rng.normal(size=(30, 8)).astype("f4")})
-    holes = rng.normal(size=(24, 8)).astype("f4")
-    holes[3], holes[5, 0] = np.nan, np.inf
-    holed = write(tmp_path / "holes", {"wpe.weight": holes})
-    sources = (str(tmp_path / "llama"), words, holed, "sinusoidal:0x0")
-    open_tab(page, site, *sources)
-
-    llama = panel_of(page, sources[0])
-    assert "20 rotary positions" in llama.inner_text()
-    assert "expected rotary kernel of every pair of positions" in llama.inner_text()
-    encoding = hpe.extract(sources[0]).position
-    z = plot_of(page, sources[0], 1).evaluate(
-        "(node) => node.querySelector('.stage').data[0].z.map((row) => Array.from(row))"
-    )
-    assert np.abs(np.asarray(z) - encoding.matrix(20)).max() < 1e-4
-    assert "No positions to draw" in panel_of(page, words).inner_text()
-    assert "2 rows with NaN or Inf left out" in panel_of(page, holed).inner_text()
-    assert not panel_of(page, sources[3]).count()
-    page.locator("[role=alert]:visible").get_by_text("Sinusoid").wait_for()
-
-    # No curve of another unit among the cosines.
-    names = page.locator(".panel[data-key=distance] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
-    assert names == ["holes"]
-    names = page.locator(".panel[data-key=kernel] .stage").evaluate("(node) => node.data.map((trace) => trace.name)")
-    assert names == ["llama"]
-
-
-def test_tables_too_small_or_plain_for_a_picture(site: Callable[..., str], page: Page, tmp_path: Path) -> None:
-    one = write(tmp_path / "one", {"wpe.weight": np.ones((1, 8), "f4")})
-    zero = write(tmp_path / "zero", {"wpe.weight": np.zeros((20, 8), "f4")})
-    thin = write(tmp_path / "thin", {"wpe.weight": np.arange(20, dtype="f4")[:, None]})
-    open_tab(page, site, one, zero, thin)
-    assert "found 1 in 1" in panel_of(page, one).inner_text()
-    assert "All positions are zero or not finite" in panel_of(page, zero).inner_text()
-    assert "one dimension" in panel_of(page, thin).inner_text()
-
-
-def test_scalings_of_rotary_positions_are_drawn_by_a_link(own_site: Callable[..., str], page: Page) -> None:
-    """The fold Waves has a kernel for each length and the base, none clipped, in both themes and on a phone."""
-    page.goto(f"{own_site('rotary:256x32')}?tab=positions&dimensions=unfolded")
-    panels = page.locator('.panel[data-key^="rope "]:visible')
-    until(page, panels.count, 5)
-    drawn(page)
-    report = rope_report(hpe.extract("rotary:256x32"))
-    for place, multiple in enumerate((1, 2, 4, 8)):
-        plot = panels.nth(place).locator(".plot").first
-        names = set(plot.evaluate("(node) => node.querySelector('.stage').data.map((one) => one.name)"))
-        assert {one.scaling for one in report.effects if one.multiple == multiple} <= names
-    base = panels.nth(4)
-    said = base.inner_text()
-    assert report.base is not None
-    assert number(report.base.lowest, digits=2) in said
-    assert "LongRoPE is not compared" in said
-    box, message = base.bounding_box(), base.locator(".message").bounding_box()
-    assert box is not None
-    assert message is not None
-    assert box["height"] < 320, "numbers and a line need no more"
-    assert message["x"] + message["width"] <= box["x"] + box["width"]
     accessible_everywhere(page)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from tests.browser.waiting import accessible_everywhere, drawn, panel, point, still, unfold_bar, until
-from tests.support.app.models import MANY, WORDS, checkpoint, untied
+from tests.browser.waiting import drawn, panel, point, still, unfold_bar, until
+from tests.support.app.models import MANY, WORDS, checkpoint
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -101,31 +101,6 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     assert listed(page)[0] == exact(pair[0], named)
 
 
-def test_tokens_are_coloured_by_trust(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair, own=False)
-    unfold_bar(page)
-    page.get_by_role("radio", name="Trust").check(force=True)
-    plan = panel(page, "map")
-    plan.get_by_role("heading", name=re.compile("^Of 2,000 tokens measured of bert, [0-9,]+ are misplaced")).wait_for()
-    assert re.search(r"(\d+|None) of king’s 10 nearest neighbours (is|are) close", plan.inner_text())
-    measured = "(stage) => stage._fullData.findIndex((trace) => trace.marker.color.length > 1000)"
-    stage = plan.locator(".stage")
-    until(page, lambda: stage.evaluate(f"(stage) => stage._fullData[({measured})(stage)]?.x.length"), 2_000)
-    far = f"""(stage) => {{
-      const trace = stage._fullData[({measured})(stage)], {{ xaxis, yaxis }} = stage._fullLayout;
-      const at = trace.x.reduce((best, x, place) => (x > trace.x[best] ? place : best), 0);
-      return [xaxis._offset + xaxis.d2p(trace.x[at]), yaxis._offset + yaxis.d2p(trace.y[at])]; }}"""
-    x, y = point(page, plan.locator(".plot"), far)
-    page.mouse.move(x - 1, y)
-    page.mouse.move(x, y)
-    plan.locator(".tip").get_by_text("of its 10 nearest are near it here").wait_for()
-    page.locator(".fold-pairs > button").click()
-    page.get_by_label("Compare words").fill(", ".join(MANY[:14]))  # at once, as pasted
-    page.get_by_text(f"2 more were left out: {MANY[12]}, {MANY[13]}.").wait_for()
-    page.mouse.move(2, 2)
-    accessible_everywhere(page)
-
-
 def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair, own=False)
     field = page.get_by_label("Word, part of a word")
@@ -212,25 +187,3 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     until(page, lambda: selected(page), count)
     panel(page, "selection").get_by_role("button", name="Clear").click()
     until(page, lambda: "selection" in page.url, expected=False)
-
-
-def test_the_output_head_is_shown_in_place_of_the_tokens(tokens: Callable[..., Page], tmp_path: Path) -> None:
-    source = untied(tmp_path / "untied")
-    page = tokens(source, query="layout=PCA&word=king")
-    head, token = (page.get_by_role("radio", name=name, exact=True) for name in ("Head", "Token"))
-    assert token.is_checked()
-    first = listed(page)[0]
-    page.get_by_text("Head", exact=True).locator("visible=true").click()
-    page.get_by_text(re.compile("Closest to king in untied’s output head")).wait_for()
-    drawn(page)
-    assert head.is_checked()
-    assert "table=head" in page.evaluate("location.search")
-    table = hpe.extract(source).head
-    assert listed(page)[0][0][0] == hpe.neighbours(table, "king", k=1).labels[0]
-    assert listed(page)[0] != first
-    box = page.locator(".segmented:visible", has=head).bounding_box()
-    assert box is not None
-    for label in page.locator(".segmented:visible", has=head).locator("label").all():
-        inner = label.bounding_box()
-        assert inner is not None
-        assert inner["x"] + inner["width"] <= box["x"] + box["width"] + 1, "no choice is clipped"
