@@ -435,17 +435,12 @@ def club(
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
 
 
-def share_rows(
-    shares: Array, labels: Sequence[str], *, first: int = 0, title: str = "position", height: int | None = None
-) -> go.Figure:
+def share_rows(shares: Array, labels: Sequence[str]) -> go.Figure:
     """Draw shares from 0 to 1 as coloured strips, one per label, such as the neighbours a word keeps at every position.
 
     Args:
         shares: Shares [labels, n].
         labels: Names of the strips.
-        first: Position of the first column.
-        title: Title of the x axis.
-        height: Height in pixels; by default it grows with the number of strips.
 
     Raises:
         InputError: If the number of labels differs from the number of strips.
@@ -462,16 +457,13 @@ def share_rows(
         raise InputError(f"labels must have one entry per row; got {len(labels)} for {list(shares.shape)}")
     count, width = shares.shape
     names = [escape(label, width=16) for label in labels]
-    heat = heatmap(shares, SHARE, (0.0, 1.0), first=first, ygap=4, meta={"link": "position", "axes": "x"})
+    heat = heatmap(shares, SHARE, (0.0, 1.0), ygap=4, meta={"link": "position", "axes": "x"})
     heat.update(y0=(heat.dy - 1) / 2)
     rows = {**plotly_scale("", range(count), grid=False), "ticktext": names, "tickfont": {"color": INK}}
     return new_figure(
         [heat],
-        height=height or 34 * count + 60,
+        height=34 * count + 60,
         margin={"l": 22 + int(max(map(wide, names))), "r": 22, "t": 8, "b": 44},
-        xaxis={
-            **plotly_scale(title, decimal_places(width, first), grid=False),
-            "range": [first - 0.5, first + width - 0.5],
-        },
+        xaxis={**plotly_scale("position", decimal_places(width), grid=False), "range": [-0.5, width - 0.5]},
         yaxis={**rows, "range": [count - 0.5, -0.5]},
     )

@@ -290,7 +290,7 @@ def recovery_title(word: float, place: float, times: str) -> str:
 def map_panel(view: View, empty: Panel) -> Panel:
     """Draw the share of neighbours each word keeps at each of the first places."""
     found = view.map()
-    figure = token_figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
+    figure = token_figures.share_rows(found, list(view.sample))
     others = found[:, 1:]
     rest = others[np.isfinite(others)]
     title = f"Words keep {percent(float(rest.mean()))} of their neighbours on average over positions"

@@ -12,8 +12,6 @@ from tests.browser.waiting import drawn, open_tab, unfold_bar, until
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-WORD = "Word, part of a word, or id"
-
 
 def _query(page: Page) -> dict[str, list[str]]:
     return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
@@ -41,19 +39,6 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
     until(page, lambda: _tab(page), "Start")
     page.go_forward()
     until(page, lambda: _tab(page), "Positions")
-
-
-def test_a_link_shows_what_it_was_copied_from(page: Page, site: Callable[..., str]) -> None:
-    url = site()
-    wanted = "models=sample%3Abert&models=random%3A300x64&tab=tokens&layout=PCA&colour=Norm&word=queen"
-    page.goto(f"{url}?{wanted}&position=nonsense&method=%3Cscript%3E&dims=9")
-    drawn(page)
-    until(page, lambda: _tab(page), "Tokens")
-    until(page, lambda: page.get_by_label(WORD).input_value(), "queen")
-    until(page, lambda: page.get_by_label("Norm", exact=True).is_checked(), True)
-    until(page, lambda: "Closest to queen in Demo BERT" in page.locator("body").inner_text(), True)
-    until(page, lambda: "Untrained" in page.locator(".provenance").first.inner_text(), True)
-    until(page, lambda: _query(page), parse_qs(wanted))
 
 
 def _arrays(page: Page) -> dict[str, Any]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import gradio as gr
 import numpy as np
 from fastapi import FastAPI, Response
 
-import hfposemb as hpe
 from tests.browser.waiting import drawn, no_sideways_page, point, unfold_bar, until
-from tests.conftest import FULL
 from tests.support.app.serving import hosted
 
 if TYPE_CHECKING:
@@ -127,63 +123,3 @@ def test_a_part_in_a_narrow_column_tells_what_is_clicked(page: Page, serve: Call
     page.get_by_label("Position", exact=True).fill("9")
     page.get_by_text("Position 9").first.wait_for()
     page.goto("about:blank")  # a page whose app goes away logs an error
-
-
-TABS = ("start", "positions", "tokens", "words", "compare", "training")
-SETS = [tabs for count in range(1, len(TABS) + 1) for tabs in combinations(TABS, count)]
-PLAIN: list[tuple[str, ...]] = [("start",), ("positions", "tokens"), ("words", "training"), ("compare",)]
-"""Every tab in one place of a host in `make test`; all 63 sets in `make test-full`."""
-
-TITLES = {
-    "start": "Start",
-    "positions": "Positions",
-    "tokens": "Tokens",
-    "words": "Words + positions",
-    "compare": "Compare",
-    "training": "Training",
-}
-FRAMES = ("column", "tab", "interface", "render")
-
-
-def placed(frame: str, draw: Callable[[], Any]) -> gr.Blocks:
-    """Return a host that has a panel in a column, a tab, a tabbed interface, or what is rendered as the page opens."""
-    if frame == "interface":
-        with gr.Blocks() as inner:
-            draw()
-        return gr.TabbedInterface([inner, gr.Interface(str.upper, "text", "text")], ["Embeddings", "Letters"])
-    with gr.Blocks() as host:
-        if frame == "render":
-            gr.render()(draw)
-        elif frame == "tab":
-            with gr.Tab("Embeddings"):
-                draw()
-        else:
-            with gr.Column():
-                draw()
-    return host
-
-
-def test_every_panel_draws(page: Page) -> None:
-    """Sets of tabs, by turns of sources by name and open, with and without controls, themes, and places in a host."""
-    from hfposemb.app import panel
-
-    opened = [hpe.extract("sample:bert"), hpe.sinusoidal(64, 16)]
-    themes = (None, gr.themes.Base(), gr.themes.Glass())
-    web = FastAPI()
-    web.get("/favicon.ico")(lambda: Response())
-    sets = SETS if FULL else PLAIN
-    for place, tabs in enumerate(sets):
-        by_name = place % 2 or "training" in tabs  # what is open has no checkpoints
-        named = ["sample:bert", "sinusoidal:64x16"] if by_name else opened
-        draw = partial(panel, sources=named, tabs=tabs, controls=place % 3 != 1)
-        host = placed(FRAMES[place % len(FRAMES)], draw)
-        web = gr.mount_gradio_app(web, host, path=f"/{place}", theme=themes[place % len(themes)])
-    with hosted(web) as url:
-        for place, tabs in enumerate(sets):
-            page.goto(f"{url}/{place}")
-            for tab in tabs:
-                if len(tabs) > 1:
-                    page.get_by_role("tab", name=TITLES[tab], exact=True).click()
-                page.locator(".stage:visible").first.wait_for()
-            assert page.get_by_role("alert").count() == 0, (place, tabs)
-        page.goto("about:blank")  # a page whose app goes away logs an error

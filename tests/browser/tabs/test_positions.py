@@ -9,7 +9,7 @@ import numpy as np
 
 import hfposemb as hpe
 from tests.browser import waiting
-from tests.browser.waiting import accessible_everywhere, drawn, unfold_bar, until
+from tests.browser.waiting import drawn, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -113,53 +113,3 @@ def test_points_hover_click_and_slider(site: Callable[..., str], page: Page) -> 
     slider.dispatch_event("pointerup")
     for source in SMALL:
         panel_of(page, source).get_by_text("Position 12 is closest to").wait_for()
-
-
-def test_two_dimensions_fewer_positions_and_waves(site: Callable[..., str], page: Page) -> None:
-    open_tab(page, site, *SMALL)
-    unfold_bar(page)
-    page.get_by_text("2-D", exact=True).locator("visible=true").click()
-    page.wait_for_function("() => !document.querySelector('[data-key=\"sinusoidal:64x16\"] .stage').data[0].z")
-    page.get_by_text("32", exact=True).locator("visible=true").first.click()
-    panel_of(page, SMALL[0]).get_by_text("32 of 64 computed positions").wait_for()
-    drawn(page)
-    dots = "(node) => node.querySelector('.stage').data.at(-1).x.length"
-    assert plot_of(page, SMALL[0]).evaluate(dots) == 32
-    page.locator(".fold-dimensions > button").click()
-    field = page.get_by_label("Dimensions drawn as waves")
-    field.fill("1, 3, 99")
-    field.press("Enter")
-    panel_of(page, SMALL[0], 1).get_by_text("no dimension 99").wait_for()
-    drawn(page)
-    lines = plot_of(page, SMALL[0], 1, row=1).evaluate("(node) => node.querySelector('.stage').data.map((t) => t.name)")
-    assert lines == ["dimension 1", "dimension 3"]
-    field.fill("<b>")
-    field.press("Enter")
-    page.get_by_text("Enter 1 to 6 dimensions").wait_for()
-
-
-def test_shifts_and_probes_are_computed_when_asked_for(own_site: Callable[..., str], page: Page) -> None:
-    open_tab(page, own_site, *SMALL)
-    assert page.locator(".panel[data-key=planes]").count() == 0
-    page.get_by_role("button", name="Is a shift of the position a rotation?").click()
-    planes = page.locator(".panel[data-key=planes]")
-    planes.get_by_role("heading", name="in a shift by 4 positions").wait_for()
-    page.get_by_role("radio", name="16").check(force=True)
-    planes.get_by_role("heading", name="in a shift by 16 positions").wait_for()
-    page.get_by_role("radio", name="Rotation").check(force=True)
-    page.get_by_role("heading", name="Of a shift by one position, a fitted rotation explains").wait_for()
-
-    page.get_by_role("button", name="what makes a good position encoding?").click()
-    page.get_by_text("Not measured yet").wait_for()
-    run = page.get_by_role("button", name="Run the probes")
-    run.click()
-    page.get_by_role("button", name="Cancel").locator("visible=true").click()
-    page.get_by_role("button", name="Cancel").locator("visible=true").wait_for(state="hidden")
-    run.click()
-    # The child steps back behind everybody else: minutes on a busy machine.
-    page.get_by_role("heading", name="Decoded from 32 components, a position has").wait_for(timeout=600_000)
-    cells = page.locator(".probes tbody td").all_inner_texts()
-    assert len(cells) == 8
-    assert cells[0].startswith(".0 ± .0"), "the sinusoid's positions are read exactly"
-    assert all("noise" in cell for cell in cells)
-    accessible_everywhere(page)
