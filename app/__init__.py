@@ -190,8 +190,8 @@ def _drawn(
     # Create these here, because Gradio counts everything between the tabs as a tab.
     chosen, active = State(list(first)), State(names[0] if drawn_at_once else "")
     states: dict[str, Any] = {"fetched": State({}), "restored": State(""), "view": State({})}
-    states |= {"beyond": State(beyond), **{name: State([]) for name in ("due", "asked", "own")}}
     dues = {name: State([]) for name in modules}
+    states |= {"beyond": State(beyond), "asked": State([]), "own": State([]), "due": dues[names[0]]}
     states["pending"] = pending_mark()
     style_sheet()
     scope = f"p{uuid4().hex[:12]}"
@@ -292,7 +292,6 @@ def _page(
     """
     import gradio as gr
 
-    from .components.lines import unseen_heading
     from .components.theme import header
     from .limits import FILES_SECONDS, told
     from .server.page import Page
@@ -304,7 +303,6 @@ def _page(
     draws = {name: import_module(f".tabs.{name}", __package__).tab for name in TABS[1:]}
     late = sketched(draws, split(sources)[0], public=public)
     with page:
-        unseen_heading("hfposemb", level=1)
         header("Copy link", "Theme")
         own: dict[str, Any] = {"address": True, "endpoints": True, "sign_in": sign_in, "notice": notice, "late": late}
         session = _panel(sources, public=public, **own).session

@@ -155,7 +155,7 @@ def header(*actions: str) -> gr.HTML:
         _THEMES if action == "Theme" else f'<button type="button" data-action="{action}">{action}</button>'
         for action in actions
     )
-    brand = f'<span class="brand">{LOGO}hfposemb</span>'
+    brand = f'<h1 class="brand">{LOGO}hfposemb</h1>'
     return gr.HTML(
         html_template=f'<header>{brand}<nav aria-label="Page">{buttons}</nav></header>',
         js_on_load=on_load("pageHeader"),

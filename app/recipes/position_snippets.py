@@ -33,17 +33,6 @@ def shape(shown: Positions, *, stripes: int) -> Recipe:
     return _of_tables([shown], f"[{several}]")
 
 
-def projections(found: Sequence[Positions], *, dims: int) -> Recipe:
-    """Return the recipe of the PCA projections of some tables."""
-    body = [
-        *dict_lines({pinned(shown.source): rows(shown) for shown in found}, "tables"),
-        "shown = {",
-        f'    name: hpe.project(table, method="pca", dims={dims}).coordinates for name, table in tables.items()',
-        "}",
-    ]
-    return recipe_of(body, [shown.source for shown in found])
-
-
 def cloud(shown: Positions, *, method: str, dims: int) -> Recipe:
     """Return the recipe of the projection of positions and their similarity matrix."""
     source, values = shown.source, {}

@@ -220,7 +220,7 @@ class ModelAccess:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """The endpoints. Their docstrings are what API clients see."""
+    """The endpoints. Their docstrings are what clients of the API and agents see."""
 
     session: Session
 
@@ -230,7 +230,13 @@ class Endpoints:
         return ModelAccess(self.session)
 
     async def info(self, source: kinds.Source) -> dict[str, Any]:
-        """Describe a model's token and position tables and its position encoding, without reading any table."""
+        """Describe a model's token and position embedding tables without reading them: start here.
+
+        Returns the shape and data type of each table, the tensor and file it is stored in, how the model encodes
+        positions (learned, sinusoidal, rotary, ALiBi, relative, none), its output head, and why a table is absent. Of
+        a model on the Hub only headers and configuration are read, some kilobytes. Further sources are a branch, tag or
+        commit as "owner/name@revision", "sample:bert", "sample:gpt2", and "random:512x384" for an untrained table.
+        """
         return describe(await self.models.opened(source))
 
     async def search(
@@ -242,9 +248,10 @@ class Endpoints:
         limit: kinds.Matches = 20,
         offset: kinds.Offset = 0,
     ) -> dict[str, Any]:
-        """Find tokens of a model's vocabulary by a part of their text or a regular expression, shortest first.
+        """Find tokens in a model's vocabulary by a part of their text or a regular expression.
 
-        Upper and lower case are the same. No table is read, only the tokenizer's files.
+        Returns the row number (token id) and label of each, shortest first, and how many there are. Use it to learn
+        how a word is written in a vocabulary before you ask for its neighbours. Upper and lower case are the same.
         """
         wanted = query.strip()
         if not 0 < len(wanted) <= LONGEST_QUERY:
@@ -256,11 +263,11 @@ class Endpoints:
         return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
 
     async def tokenise(self, source: kinds.Source, text: kinds.Text, neighbours: kinds.Kept = False) -> dict[str, Any]:
-        """Split a text with a model's tokenizer, and measure what each piece adds to the first layer's input.
+        """Split a text with a model's tokenizer, and measure what enters the model's first layer.
 
-        For each piece: its id, its position, the norms of its token vector, of its position vector and of their sum
-        with the token-type vector, the norm after any normalisation that follows, and the cosine of the sum with the
-        token vector alone.
+        Returns which vectors are added (token, token_type, position), whether a normalisation follows, and for each
+        piece its id, its position, the norms of its token vector, of its position vector, of their sum and of what
+        enters the first layer, and the cosine of the sum with the token vector alone.
         """
         found = await self.models.opened(source, "position", "inputs", *(["token"] if neighbours else []))
         return {"source": found.name, **await self.models.computed(input_facts, found, text, neighbours=neighbours)}
@@ -274,7 +281,11 @@ class Endpoints:
         table: kinds.Table = "",
         centred: kinds.Centred = False,
     ) -> dict[str, Any]:
-        """List the exact nearest neighbours of a row in a model's embedding table, nearest first."""
+        """List the exact nearest neighbours of a row in a model's embedding table, nearest first.
+
+        Returns the row number, label and similarity of each, and the table's anisotropy, the mean cosine of random
+        pairs: where it is large, every cosine is, and centred=true separates the rows.
+        """
         _, rows = await self.models.chosen(source, table)
         search: Any = nearest  # overloaded
         asked = typed(str(query))
@@ -289,10 +300,10 @@ class Endpoints:
         table: kinds.Table = "",
         centred: kinds.Centred = False,
     ) -> dict[str, Any]:
-        """Compare chosen rows of an embedding table with each other, and report how unusual each value is.
+        """Compare chosen rows of an embedding table pairwise, and say how unusual each value is.
 
-        This is given as the percentile among random pairs, and as the rank of each row among all neighbours of the
-        other, 1 for the nearest.
+        A cosine alone says little. So each pair comes with its percentile among random pairs of rows, and with the
+        rank of each row among the neighbours of the other, 1 for the nearest.
         """
         asked = [typed(str(row)) for row in rows]
         _, whole = await self.models.chosen(source, table)
@@ -308,7 +319,11 @@ class Endpoints:
         table: kinds.Table = "position",
         limit: kinds.Points = 2_000,
     ) -> dict[str, Any]:
-        """Project an embedding table to two or three dimensions, and report the quality of the projection."""
+        """Project an embedding table to two or three dimensions with PCA or UMAP, and report the map's quality.
+
+        Returns the share of variance that each dimension explains, trustworthiness, continuity and the share of
+        nearest neighbours that the map keeps, beside what chance keeps; then [row, label, coordinates…] of each point.
+        """
         role, rows = await self.models.chosen(source, table)
         if method == "pca":
             found = await self.models.computed(self.session.pca, rows, dims)
@@ -336,7 +351,14 @@ class Endpoints:
         }
 
     async def compare(self, request: gr.Request, sources: kinds.Sources) -> dict[str, Any]:
-        """Measure up to eight models and compare them pairwise, with chance levels where there are calibrated ones."""
+        """Measure up to eight models and compare their tables pairwise: the tool for questions about positions.
+
+        Returns the metrics, each with its value for every source in the order of sources, beside the values of an
+        untrained and of a sinusoidal table of the same shape: variance of components, mean cosine at a distance,
+        translation invariance (1 if similarity depends on distance alone), shift R² (1 if one linear map shifts every
+        position), norms, anisotropy. And for each pair CKA and other similarities, p against chance,
+        corrected for all pairs and roles (judge by this one) and alone, or why it was not tested.
+        """
         texts = list(dict.fromkeys(sources))
         for text in texts:
             await self.models.opened(text, "position", "token")
@@ -344,33 +366,36 @@ class Endpoints:
         return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
 
     async def check(self, request: gr.Request, source: kinds.Source) -> dict[str, Any]:
-        """Look for faults in a model's files, and return each with its severity, why it matters and what corrects it.
+        """Look for faults in a model's files: configuration, weights and tokenizer are compared with each other.
 
-        Configuration, weights and tokenizer are compared with each other, and rows of the tables are examined. Nothing
-        is executed, and of a model on the Hub at most 2 MB are read.
+        Returns each finding with its severity, why it matters and what corrects it, and what was checked. Nothing is
+        executed, and of a model on the Hub at most 2 MB are read.
         """
         key = check_key(source, public=self.session.public)
         report: CheckReport = await self.models.in_child(request, key, measuring.check, source)
         return report.to_json()
 
     async def vocabulary(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
-        """Compare the vocabularies of two models: can they be merged, draft for each other, or be distilled?
+        """Compare two vocabularies: can the models be merged, draft for each other, or be distilled?
 
-        Tokens are compared by the text that their ids stand for; only the files of the tokenizers are read.
+        Returns a verdict, the three answers each with the finding that decides it, how many ids name the same text, and
+        what else differs: special and chat tokens, padding, normaliser, pre-tokenizer, merges.
         """
         return await self._answered(VOCABULARY, request, source, other)
 
     async def kinship(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
-        """Tell from token rows whether one model was made from the other, or both from one start.
+        """Tell whether one model was made from the other, from a few hundred token rows.
 
-        At most 256 rows of each are read. Each figure stands beside its value for models that share a tokenizer only.
+        Returns a verdict (same, derived, extended, pruned, rotated, same tokenizer, unrelated, cannot tell), what
+        decided, p for independent trainings, each figure beside its null, and what rows cannot tell.
         """
         return await self._answered(ORIGIN, request, source, other)
 
     async def merge_preview(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
-        """Tell what averaging the token tables of two models would do: length of rows and neighbours kept, by weight.
+        """Tell what averaging the token tables of two models would do, before they are merged.
 
-        At most 256 rows of each are read. Each figure stands beside its value for a merge with unrelated rows.
+        Returns a verdict (keeps, blurs, destroys, impossible, cannot tell), what decided, each figure beside its null,
+        their kinship, and by method and weight how long merged rows are and how many neighbours they keep.
         """
         return await self._answered(MERGE, request, source, other)
 

@@ -35,10 +35,9 @@ from ..failures import is_bug, said_of
 from ..jobs.turns import ASKER
 from ..jobs.visitor import Visitor
 from .answer_schemas import output_schema
-from .mcp_answers import Answer, text_of
-from .mcp_tools import PREFIX, Tools
+from .mcp_answers import text_of
+from .mcp_tools import PREFIX, tools
 from .ownership import with_body
-from .parameters import Described
 from .reach import is_loopback
 from .route_allowlist import body_of
 
@@ -64,7 +63,7 @@ class McpServer:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.described = {name: Described.of(name, call) for name, call in Tools(session).by_name.items()}
+        self.offered = tools(session)
         self._calls: Counter[Visitor] = Counter()
         logging.getLogger("mcp.server").setLevel(logging.CRITICAL)  # it logs each name of a tool that it does not know
         self._manager = StreamableHTTPSessionManager(self._server(), stateless=True)
@@ -94,7 +93,7 @@ class McpServer:
                 outputSchema=output_schema(one.name.removeprefix(PREFIX)),
                 annotations=hints,
             )
-            for one in self.described.values()
+            for one in (tool.described for tool in self.offered.values())
         ]
 
     async def called(self, name: str, arguments: Mapping[str, Any], request: Request | None) -> types.CallToolResult:
@@ -108,10 +107,10 @@ class McpServer:
         return types.CallToolResult(content=[text], structuredContent=found, isError=failed)
 
     async def _answer(self, name: str, arguments: Mapping[str, Any], request: Request | None) -> dict[str, Any]:
-        tool = self.described.get(name)
+        tool = self.offered.get(name)
         if tool is None:
-            raise InputError(one_line(f"there is no tool {name[:60]!r}; the tools: {', '.join(self.described)}"))
-        given = tool.parsed(arguments)
+            raise InputError(one_line(f"there is no tool {name[:60]!r}; the tools: {', '.join(self.offered)}"))
+        given = tool.described.parsed(arguments)
         visit = self._visit(request)
         visitor = Visitor.of(visit, public=self.session.public)
         if self._calls[visitor] >= MOST_CALLS:
@@ -119,7 +118,7 @@ class McpServer:
         self._calls[visitor] += 1
         asked = ASKER.set(visitor)
         try:
-            answer: Answer = await tool.call(visit, **given)
+            answer = await tool.answer(visit, given)
         finally:
             ASKER.reset(asked)
             self._calls = +(self._calls - Counter([visitor]))

@@ -88,15 +88,15 @@ class Described:
     arguments: type[BaseModel]
 
     @classmethod
-    def of(cls, name: str, call: Callable[..., Awaitable[Any]]) -> Described:
-        """Read a tool's parameters from its signature, without ``self`` and the request."""
+    def of(cls, name: str, call: Callable[..., Awaitable[Any]], **more: tuple[Any, Any]) -> Described:
+        """Read the parameters from a signature, without the request; ``more`` are further ones, types and defaults."""
         hints = get_type_hints(call, include_extras=True)
         fields: dict[str, Any] = {
             key: (hints[key], ... if one.default is one.empty else one.default)
             for key, one in inspect.signature(call).parameters.items()
             if key != "request"
         }
-        return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
+        return cls(name, call, create_model(name, __config__=ConfigDict(extra="forbid"), **fields | more))
 
     @lazy_attribute
     def schema(self) -> dict[str, Any]:

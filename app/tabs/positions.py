@@ -226,13 +226,10 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
 
 def keep_controls(session: Session, layout: Layout) -> None:
     """Store the controls in the page's URL."""
-    for name, component in {
-        "method": layout.method,
-        "dims": layout.dims,
-        "length": layout.length,
-        "waves": layout.waves,
-    }.items():
-        session.keep(name, component)
+    session.keep("method", layout.method)
+    session.keep("dims", layout.dims)
+    session.keep("length", layout.length)
+    session.keep("waves", layout.waves)
     session.keep("position", layout.chosen, read=number_up_to(MOST))
     session.keep("range", layout.range, read=text_up_to(LONGEST))
     session.keep("part", layout.part, read=text_up_to(80))

@@ -361,13 +361,10 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("map", layout.which, choices=of_sources)
     session.keep("table", layout.table, read=one_of(list(TABLES.values())))
     session.keep("layout", layout.method, read=one_of(METHODS))
-    for name, component in {
-        "space": layout.dims,
-        "colour": layout.color,
-        "words": layout.chosen,
-        "centred": layout.centring,
-    }.items():
-        session.keep(name, component)
+    session.keep("space", layout.dims)
+    session.keep("colour", layout.color)
+    session.keep("words", layout.chosen)
+    session.keep("centred", layout.centring)
     session.keep("word", layout.word, read=read_word, write=write_word)
     session.keep("search", layout.sought, read=read_search, write=write_sought)
     session.keep("selection", layout.selection, read=read_selection, write=write_selection)

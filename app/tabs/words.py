@@ -336,14 +336,11 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
 
 def keep_controls(session: Session, layout: Layout) -> None:
     """Store the controls in the page's URL."""
-    for key, component in {
-        "text": layout.text,
-        "whose": layout.whose,
-        "size": layout.size,
-        "part-of-logits": layout.term,
-        "head": layout.head,
-    }.items():
-        session.keep(key, component)
+    session.keep("text", layout.text)
+    session.keep("whose", layout.whose)
+    session.keep("size", layout.size)
+    session.keep("part-of-logits", layout.term)
+    session.keep("head", layout.head)
     session.keep("amplitude", layout.amplitude, read=number_up_to(4))
     session.keep("words-of", layout.source, choices=of_sources)
     session.keep("anchors", layout.anchors, read=lambda text: anchor_words(text.split(",")), write=",".join)

@@ -58,22 +58,19 @@ def add_command(commands: Commands, name: str, run: Command, text: str) -> argpa
     return command
 
 
-def add_source(command: argparse.ArgumentParser) -> None:
+BASE = "apply an adapter to its base model: the one that it names, or SOURCE"
+
+
+def add_source(command: argparse.ArgumentParser, base: str = BASE) -> None:
     """Add the source and where it comes from."""
     command.add_argument("source", metavar="SOURCE", help=SOURCES)
-    add_origin(command)
+    add_origin(command, base)
 
 
-def add_origin(command: argparse.ArgumentParser) -> None:
+def add_origin(command: argparse.ArgumentParser, base: str = BASE) -> None:
     """Add the revision of a source and the base of an adapter."""
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model on the Hub")
-    command.add_argument(
-        "--base",
-        nargs="?",
-        const=True,
-        metavar="SOURCE",
-        help="apply an adapter to its base model: the one that it names, or SOURCE",
-    )
+    command.add_argument("--base", nargs="?", const=True, metavar="SOURCE", help=base)
     add_access(command)
 
 

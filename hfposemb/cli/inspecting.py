@@ -295,11 +295,29 @@ def run_card(given: argparse.Namespace) -> None:
     """Print six facts about a source, or write them as a section of a model card or as a picture."""
     from ..reports.card_facts import model_card
 
-    found = model_card(opened_source(given), word=given.word)
+    source, base = _with_base(given)
+    found = model_card(source, word=given.word, base=base)
     if given.out is not None:
         found.write(given.out, dark=given.dark)
     said = found.markdown() if given.out is None else f"wrote {given.out}: {byte_size(given.out.stat().st_size)}"
     print_result(said, {"source": found.name, "facts": found.facts}, given)
+
+
+def _with_base(given: argparse.Namespace) -> tuple[Embeddings, str | bool]:
+    """Return a source, an adapter on its base if one is asked for, and the model that it was made from."""
+    from ..models.extraction import base_of
+
+    try:
+        source = opened_source(given)
+    except InputError as error:
+        if given.base is None:
+            raise
+        source = opened_source(argparse.Namespace(**{**vars(given), "base": None}))
+        if given.base is True and (source.made_from is None or source.made_from() is None):
+            named = f"{source.name} does not name the model that it was made from; give its name: --base SOURCE"
+            raise InputError(named) from error
+        return source, given.base
+    return source, base_of(given.source, revision=given.revision) if given.base is True else given.base or True
 
 
 def run_mixture(given: argparse.Namespace) -> None:

@@ -74,7 +74,8 @@ def run_survey(given: argparse.Namespace) -> None:
     if given.out is None and not given.dry_run:
         raise InputError("a survey needs a folder to write to: give --out FOLDER, or --dry-run")
     engine = _engine(given)
-    asked = plan(_named(given), metrics=given.metric, draws=given.draws, allow_full_download=given.allow_full_download)
+    more = {name: getattr(given, name) for name in ("draws", "allow_full_download", "fingerprints")}
+    asked = plan(_named(given), metrics=given.metric, **more)
     with TemporaryDirectory() as nowhere:
         campaign = check_out(nowhere if given.out is None else given.out, asked.settings)
         with _said_if_stopped(asked, campaign):
@@ -97,7 +98,7 @@ def _measure_again(given: argparse.Namespace) -> None:
     from ..surveys.remeasure import again
     from ..surveys.survey_folder import rows_of
 
-    of_new = ("file", "author", "filter", "revisions", "metric", "out", "dry_run")
+    of_new = ("file", "author", "filter", "revisions", "metric", "out", "dry_run", "fingerprints")
     wrong = [name for name in of_new if getattr(given, name)] + ["draws"] * (given.draws != DRAWS)
     if wrong:
         option = wrong[0].replace("_", "-")

@@ -188,7 +188,7 @@ def _table_commands(commands: Commands) -> None:
     add_metric(command)
 
     command = add_command(commands, "card", run_card, "write six facts about a source for its model card")
-    add_source(command)
+    add_source(command, base="the model that it was made from, whose rows are compared (default: the one it states)")
     command.add_argument("--word", default="king", help="word whose nearest tokens are listed (default: king)")
     command.add_argument("--dark", action="store_true", help="write the picture in dark colours")
     command.add_argument(
@@ -263,6 +263,9 @@ def _survey_commands(commands: Commands) -> None:
     add_metrics(command, draws=DRAWS)
     add_access(command)
     command.add_argument("--out", metavar="FOLDER", help="a folder or fsspec URL; results already there are kept")
+    command.add_argument(
+        "--fingerprints", action="store_true", help="keep one of each model there too, for kinship --against FOLDER"
+    )
     command.add_argument(
         "--again",
         metavar="SURVEY",
@@ -461,7 +464,12 @@ def _pair_commands(commands: Commands) -> None:
         commands, "kinship", run_kinship, "tell from a few token rows whether models were made from one another"
     )
     command.add_argument("sources", nargs="+", metavar="SOURCE", help=f"{SOURCES}, or a file of --save")
-    command.add_argument("--against", type=Path, metavar="FOLDER", help="compare one source with all files of --save")
+    command.add_argument(
+        "--against",
+        type=Path,
+        metavar="FOLDER",
+        help="compare one source with all files of --save, or of survey --fingerprints",
+    )
     command.add_argument(
         "--save", type=Path, metavar="FOLDER", help="keep a fingerprint of each source there, in under a megabyte"
     )

@@ -106,6 +106,16 @@ class Fingerprint(Facts):
         out = Path(path)
         if not out.name.endswith(ENDING):
             raise InputError(f"{out.name} must end in {ENDING}")
+        with complete_file(out) as file:
+            file.write(self.to_bytes())
+        return out
+
+    def to_bytes(self) -> bytes:
+        """Return the content of such a file.
+
+        Raises:
+            InputError: If there are no rows to keep.
+        """
         if not len(self.anchors):
             raise InputError(f"{self.name} has no rows of words that could be kept")
         most = max(1, ANCHOR_BYTES // self.width)
@@ -126,11 +136,8 @@ class Fingerprint(Facts):
             head[name] = {"dtype": _KINDS[name][0], "shape": part.shape, "data_offsets": [at, at + part.nbytes]}
             at += part.nbytes
         said = json.dumps(head).encode()
-        with complete_file(out) as file:
-            file.write(len(said).to_bytes(8, "little") + said)
-            for name, part in parts.items():
-                file.write(part.astype(_KINDS[name][1]).tobytes())
-        return out
+        stored = (part.astype(_KINDS[name][1]).tobytes() for name, part in parts.items())
+        return b"".join([len(said).to_bytes(8, "little"), said, *stored])
 
 
 _FACTS: Mapping[str, type] = {

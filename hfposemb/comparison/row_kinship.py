@@ -240,7 +240,9 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
     given = Path(folder)
     files = sorted(given.glob(f"*{ENDING}"))
     if not files:
-        raise InputError(f"{given} has no files that end in {ENDING}; hfposemb kinship --save FOLDER writes them")
+        raise InputError(
+            f"{given} has no files that end in {ENDING}; kinship --save FOLDER and survey --fingerprints write them"
+        )
     opened = _opened(model)
     one = opened if isinstance(opened, Fingerprint) else of_table(opened)
     found, wrong = [], []

@@ -257,12 +257,11 @@ def similarity_by_distance(series: Sequence[Series], *, unit: Unit = "cosine", h
     return figure
 
 
-def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int = 300) -> go.Figure:
+def norms_by_position(series: Sequence[Series], *, height: int = 300) -> go.Figure:
     """Draw the Euclidean norm of every position on a log axis, with a labelled dot at each of the ``marks``.
 
     Args:
         series: Norms of each source; NaN for rows without one.
-        first: Position of the first row.
         height: Height in pixels.
 
     Examples:
@@ -275,12 +274,11 @@ def norms_by_position(series: Sequence[Series], *, first: int = 0, height: int =
         'log'
     """
     low, high = finite_span([s.x for s in series])
-    ticks = tuple(float(place) for place in decimal_places(int(high - low) + 1, int(low) + first))
-    moved = tuple(replace(s, at=s.x + first) for s in series)
-    x = Axis("position", ticks=ticks, span=(low + first, high + first))
-    figure = curves(moved, x=x, y=Axis("norm", log=True), written=lambda value: number(value, digits=2), height=height)
-    figure.update_xaxes(range=[low + first - 0.02 * (high - low), high + first + 0.02 * (high - low)])
-    return _linked(figure, moved)
+    ticks = tuple(float(place) for place in decimal_places(int(high - low) + 1, int(low)))
+    x = Axis("position", ticks=ticks, span=(low, high))
+    figure = curves(series, x=x, y=Axis("norm", log=True), written=lambda value: number(value, digits=2), height=height)
+    figure.update_xaxes(range=[low - 0.02 * (high - low), high + 0.02 * (high - low)])
+    return _linked(figure, series)
 
 
 def _linked(figure: go.Figure, series: Sequence[Series]) -> go.Figure:
@@ -350,14 +348,13 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
     return curves([floored(s) for s in series], x=x, y=y, height=height)
 
 
-def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+def turned_planes(series: Sequence[Series]) -> go.Figure:
     """Draw the turning angle of each plane against the expected angle, in degrees folded to 0 … 180.
 
     The dotted diagonal is a rotation, such as the sinusoid's.
 
     Args:
         series: Measured angles as ``values``, expected ones as ``at``.
-        height: Height in pixels.
 
     Examples:
         >>> import numpy as np
@@ -376,7 +373,6 @@ def turned_planes(series: Sequence[Series], *, height: int = 300) -> go.Figure:
         [Series("rotation", ends, at=ends)],
         x=replace(axis, title="expected angle ω k, degrees"),
         y=replace(axis, title="measured angle, degrees"),
-        height=height,
     )
     figure.data[0].update(showlegend=False)  # named on its line
     for s in series:

@@ -234,17 +234,14 @@ def _written(matrix: Array, limits: tuple[float, float]) -> list[dict[str, Any]]
     return notes
 
 
-def table_image(
-    vectors: Array, *, first: int = 0, limit: float | None = None, height: int = 340, rows: str = "position"
-) -> go.Figure:
-    """Draw a table as an image, rows × dimensions; the range of colours is in the trace's ``meta["range"]``.
+def table_image(vectors: Array, *, height: int = 340) -> go.Figure:
+    """Draw a table of positions as an image, rows × dimensions; the colours cover 99 % of all numbers.
+
+    Their range is in the trace's ``meta["range"]``.
 
     Args:
         vectors: Table [n, d].
-        first: Position of the first row.
-        limit: End of the colour scale −limit … limit, by default covering 99 % of all numbers.
         height: Height in pixels.
-        rows: Title of the row axis, and group for linked hover.
 
     Raises:
         InputError: If the table is empty.
@@ -257,21 +254,18 @@ def table_image(
         [-1.0, 1.0]
     """
     vectors = as_matrix(vectors)
-    end = robust_limit(vectors) if limit is None else float(limit)
+    end = robust_limit(vectors)
     step = -(-len(vectors) // LARGEST_MATRIX)
-    meta = {"link": rows, "first": first, "step": step, "axes": "y", "range": [-end, end]}
+    meta = {"link": "position", "first": 0, "step": step, "axes": "y", "range": [-end, end]}
     count, width = vectors.shape
-    heat = heatmap(vectors, SIMILARITY, (-end, end), first=first, meta=meta)
+    heat = heatmap(vectors, SIMILARITY, (-end, end), meta=meta)
     heat.update(x0=(heat.dx - 1) / 2)
     return new_figure(
         [heat],
         height=height,
         margin={"l": 58, "r": 22, "t": 8, "b": 44},
         xaxis={**plotly_scale("dimension", decimal_places(width), grid=False), "range": [-0.5, width - 0.5]},
-        yaxis={
-            **plotly_scale(rows, decimal_places(count, first), grid=False),
-            "range": [first + count - 0.5, first - 0.5],
-        },
+        yaxis={**plotly_scale("position", decimal_places(count), grid=False), "range": [count - 0.5, -0.5]},
     )
 
 

@@ -437,9 +437,7 @@ def aligned_map(
     return new_figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
 
 
-def trajectory_map(
-    frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool, height: int = 520
-) -> go.Figure:
+def trajectory_map(frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool) -> go.Figure:
     """Draw the maps of one table during training, one at a time, with a slider over the steps.
 
     Args:
@@ -447,7 +445,6 @@ def trajectory_map(
         steps: Training steps [steps].
         labels: Names of the points [n].
         joined: Whether to join the points and colour them by order, as for positions.
-        height: Height in pixels.
 
     Examples:
         >>> import numpy as np
@@ -464,7 +461,7 @@ def trajectory_map(
     figure.frames = [go.Frame(data=one.data, name=f"{step}") for step, one in zip(steps, shown, strict=True)]
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
     figure.update_layout(
-        height=height,
+        height=520,
         margin={"l": 8, "r": 8, "t": 8, "b": 70},
         sliders=[
             {

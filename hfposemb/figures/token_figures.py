@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..errors import InputError
-from ..numbers import number
 from ..tables.table import TOKEN_CLASSES, Labels
 from . import label_placement
 from .graph_objects import go
 from .label_placement import Corner, wide
 from .map_names import MAP_WIDTH, island_names, region_names, token_name
 from .matrix_figures import as_matrix, heatmap
-from .palette import CLASSES, PALETTE, POSITION, SHARE, SOURCES
+from .palette import CLASSES, POSITION, SHARE, SOURCES
 from .position_figures import cloud_of, cube_axes, dots_3d, kept_rows, point_index, scene_3d
 from .style import (
     ACCENT,
-    ACCENT_TEXT,
     BASELINE,
     CLASS_COLOURS,
     EYE,
@@ -45,7 +43,6 @@ from .style import (
 if TYPE_CHECKING:
     from ..analysis.projection.map_regions import Region
     from ..analysis.projection.projecting import Projection
-    from ..analysis.similarity.nearest_rows import Neighbours
     from ..composition.variance_decomposition import Club
 
 
@@ -378,60 +375,6 @@ class _Spot:
         return token_name(self.names[place], chosen=place == 0, at=offset, x=float(at[0]), y=float(at[1]), **more)
 
 
-def neighbour_list(n: Neighbours, *, shared: Sequence[int] = (), height: int | None = None) -> go.Figure:
-    """Draw the neighbours of a token as a list with bars that start at 0.
-
-    Args:
-        n: The neighbours.
-        shared: Rows that are tinted.
-        height: Height in pixels; by default it grows with the number of neighbours.
-
-    Examples:
-        >>> import hfposemb as hpe
-        >>> from hfposemb.figures.token_figures import neighbour_list
-        >>> figure = neighbour_list(hpe.neighbours(hpe.extract("sample:bert").token, "king", k=3))
-        >>> figure.data[0].text
-        ('lord: .356', 'year: .329', 'princes: .296')
-    """
-    values = np.asarray(n.values, np.float32)
-    low, high = finite_span([values])
-    tinted = [int(row) in set(map(int, shared)) for row in n.rows]
-    place = np.arange(len(values), dtype=np.float32)
-    names = [escape(label, width=24) for label in n.labels]
-    bars = go.Bar(
-        x=values,
-        y=place,
-        orientation="h",
-        width=0.24,
-        marker={"color": [ACCENT if tint else FAINT for tint in tinted], "cornerradius": 4, "line": {"width": 0}},
-        text=[f"{name}: {number(float(value))}" for name, value in zip(names, values, strict=True)],
-        textposition="none",
-        hoverinfo="none",
-        meta={"ids": np.asarray(n.rows, np.int32)},
-    )
-    notes, shapes = [], []
-    for row, (name, value, tint) in enumerate(zip(names, values, tinted, strict=True)):
-        at: dict[str, Any] = {"xref": "paper", "y": row}
-        colour = ACCENT_TEXT if tint else INK
-        notes.append(
-            add_label(f"<b>{name}</b>" if tint else name, colour=colour, at=(10, 0), x=0, xanchor="left", **at)
-        )
-        notes.append(add_label(number(float(value)), colour=SUBDUED, at=(-10, 0), x=1, xanchor="right", **at))
-        if tint:
-            ground = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": row - 0.46, "y1": row + 0.46}
-            shapes.append({**ground, "fillcolor": PALETTE["accent_soft"].light, "line": {"width": 0}, "layer": "below"})
-    end = max(high, 1.0) if n.metric == "cosine" else high
-    return new_figure(
-        [bars],
-        height=height or 32 * len(values) + 8,
-        margin={"l": 0, "r": 0, "t": 4, "b": 4},
-        xaxis=bare_figure(range=[min(low, 0.0), end if end > 0 else 1.0], domain=[0.45, 0.8]),
-        yaxis=bare_figure(range=[len(values) - 0.5, -0.5]),
-        annotations=notes,
-        shapes=shapes,
-    )
-
-
 CLUB_COLOURS = tuple(
     colour.light
     for colour in (
@@ -492,17 +435,12 @@ def club(
     return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
 
 
-def share_rows(
-    shares: Array, labels: Sequence[str], *, first: int = 0, title: str = "position", height: int | None = None
-) -> go.Figure:
+def share_rows(shares: Array, labels: Sequence[str]) -> go.Figure:
     """Draw shares from 0 to 1 as coloured strips, one per label, such as the neighbours a word keeps at every position.
 
     Args:
         shares: Shares [labels, n].
         labels: Names of the strips.
-        first: Position of the first column.
-        title: Title of the x axis.
-        height: Height in pixels; by default it grows with the number of strips.
 
     Raises:
         InputError: If the number of labels differs from the number of strips.
@@ -519,16 +457,13 @@ def share_rows(
         raise InputError(f"labels must have one entry per row; got {len(labels)} for {list(shares.shape)}")
     count, width = shares.shape
     names = [escape(label, width=16) for label in labels]
-    heat = heatmap(shares, SHARE, (0.0, 1.0), first=first, ygap=4, meta={"link": "position", "axes": "x"})
+    heat = heatmap(shares, SHARE, (0.0, 1.0), ygap=4, meta={"link": "position", "axes": "x"})
     heat.update(y0=(heat.dy - 1) / 2)
     rows = {**plotly_scale("", range(count), grid=False), "ticktext": names, "tickfont": {"color": INK}}
     return new_figure(
         [heat],
-        height=height or 34 * count + 60,
+        height=34 * count + 60,
         margin={"l": 22 + int(max(map(wide, names))), "r": 22, "t": 8, "b": 44},
-        xaxis={
-            **plotly_scale(title, decimal_places(width, first), grid=False),
-            "range": [first - 0.5, first + width - 0.5],
-        },
+        xaxis={**plotly_scale("position", decimal_places(width), grid=False), "range": [-0.5, width - 0.5]},
         yaxis={**rows, "range": [count - 0.5, -0.5]},
     )

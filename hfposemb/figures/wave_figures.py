@@ -36,13 +36,12 @@ if TYPE_CHECKING:
     from ..tables.rotary import Wavelengths
 
 
-def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], height: int = 300) -> go.Figure:
+def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float]) -> go.Figure:
     """Draw the strength of waves by period as multiples of the mean, on log axes.
 
     Args:
         series: Strengths, with periods in positions as ``at``, shortest first; dots at their ``marks``.
         noise: Low and high end of the interval of noise.
-        height: Height in pixels.
 
     Examples:
         >>> import hfposemb as hpe
@@ -63,7 +62,7 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float], hei
     values = [np.asarray(s.values)[np.asarray(s.values) > 0] for s in series]
     bottom, top = finite_span([*values, np.array([1.0])])
     y = Axis("strength, mean = 1", log=True, span=(max(bottom, top / 3_000) / 1.3, top * 1.5))
-    return curves([*series, null], x=x, y=y, height=height)
+    return curves([*series, null], x=x, y=y)
 
 
 def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:

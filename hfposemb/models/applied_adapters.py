@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 from ..checkpoints.access import Access
 from ..checkpoints.adapters.adapted import Adapted, adapter_of, changes_of, may_be_adapter
@@ -25,7 +29,7 @@ def stated_base(adapter: Opened) -> str:
     return f"{stated}@{revision}" if isinstance(revision, str) and revision and "@" not in stated else stated
 
 
-def named_base(adapter: Opened, source: HubSource | LocalSource) -> Source:
+def named_base(adapter: Opened, on_hub: bool) -> Source:
     """Return the base model that an adapter's configuration names; a file of the Hub names none on this machine."""
     stated = stated_base(adapter)
     advice = "give its name: --base SOURCE, or base=SOURCE"
@@ -33,10 +37,44 @@ def named_base(adapter: Opened, source: HubSource | LocalSource) -> Source:
         named = parse_source(stated)
     except SourceError:
         raise InputError(f"{adapter.name} calls its base model {display(stated, width=60)}; {advice}") from None
-    if isinstance(named, LocalSource) and isinstance(source, HubSource):
+    if isinstance(named, LocalSource) and on_hub:
         where = f"{display(stated, width=60)}, a path on the machine where it was trained"
         raise InputError(f"{adapter.name} calls its base model {where}; {advice}")
     return named
+
+
+MOST_README = 2**16
+"""Characters of a README in which its front matter must end."""
+
+
+def made_from(opened: Opened) -> str | None:
+    """Return the model that a source says it was made from: the base of an adapter, or ``base_model`` of its README.
+
+    A README names models of the Hub, the first of several counts. Nothing but these two small files is read.
+    """
+    if opened.adapter() is not None:
+        with suppress(InputError):
+            return str(named_base(opened, opened.commit is not None))
+    with suppress(SourceError):
+        stated = _front_matter(opened.text("README.md") or "").get("base_model")
+        first = next(iter(stated), None) if isinstance(stated, list) else stated
+        if isinstance(first, str) and isinstance(named := parse_source(first.strip()), HubSource):
+            return str(named)
+    return None
+
+
+def _front_matter(readme: str) -> Mapping[str, Any]:
+    """Return the YAML at the start of a README, without what is not valid."""
+    yaml: Any = import_module("yaml")  # which has no types
+
+    start, found, rest = readme[:MOST_README].removeprefix("\ufeff").partition("---")
+    if start.strip() or not found:
+        return {}
+    try:
+        parsed = yaml.safe_load(rest.partition("\n---")[0])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def open_base(base: Source, access: Access) -> Opened:

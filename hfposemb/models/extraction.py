@@ -247,7 +247,7 @@ def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Acces
     if base:
         from .applied_adapters import apply_adapter, named_base, open_base
 
-        named = named_base(opened, source) if base is True else base
+        named = named_base(opened, isinstance(source, HubSource)) if base is True else base
         opened = apply_adapter(opened, open_base(named, access))
     return _from_files(given.applied(opened, source.tables), empty=given.empty)
 
@@ -267,10 +267,10 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
 
     named, access = source_of(adapter), Access(likely=likely_tables)
     if isinstance(named, HubSource):
-        return str(named_base(open_repository(_at(named, revision), access)[0], named))
+        return str(named_base(open_repository(_at(named, revision), access)[0], on_hub=True))
     if not isinstance(named, LocalSource):
         raise InputError(f"{str(adapter)[:80]!r} is not an adapter")
-    return str(named_base(open_here(named, access), named))
+    return str(named_base(open_here(named, access), on_hub=False))
 
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
@@ -503,7 +503,14 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         marks=partial(_marks, opened, tables) if "token" in makers else None,
         lookups=lookups,
         cutter=partial(tokenizer, opened),
+        made_from=partial(_made_from, opened),
     )
+
+
+def _made_from(opened: Opened) -> str | None:
+    from .applied_adapters import made_from
+
+    return made_from(opened)
 
 
 def _note_storage(opened: Opened, part: str, tensor: str) -> None:

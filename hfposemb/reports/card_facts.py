@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import project
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.tokens.undertrained import undertrained_tokens
+from ..comparison.row_kinship import kinship
 from ..errors import HfposembError, InputError, MissingTableError
 from ..figures.palette import PALETTE, SOURCES
 from ..files import complete_file
@@ -31,7 +33,7 @@ LONGEST_FACT = 64
 
 @dataclass(frozen=True, eq=False)
 class ModelCard(Tabular):
-    """Six facts about a source, in the order of ``FACTS``.
+    """Six facts about a source, and a seventh if it is compared with the model that it was made from.
 
     Attributes:
         name: Name of the source; of a folder, without the path to it.
@@ -77,8 +79,9 @@ class ModelCard(Tabular):
             f'<text x="60" y="88" font-size="40" font-weight="650" fill="{colour["ink"]}">{_text(self.name, 40)}',
             "</text>",
         ]
+        step = min(74, 444 // max(1, len(self.facts)))
         for place, (fact, said) in enumerate(self.facts.items()):
-            y = 150 + 74 * place
+            y = 150 + step * place
             parts.append(f'<text x="60" y="{y}" font-size="19" fill="{colour["subdued"]}">{_text(fact)}</text>')
             shown = _text(said, LONGEST_FACT)
             parts.append(f'<text x="60" y="{y + 29}" font-size="24" fill="{colour["ink"]}">{shown}</text>')
@@ -102,7 +105,9 @@ class ModelCard(Tabular):
             file.write(text.encode())
 
 
-def model_card(source: Embeddings, *, word: str = "king") -> ModelCard:
+def model_card(
+    source: Embeddings, *, word: str = "king", base: str | Path | Embeddings | bool | None = None
+) -> ModelCard:
     """Return six facts about a source's embeddings for its model card.
 
     They are the shape of its positions, what distance alone explains of their similarity, whether the output head is
@@ -111,6 +116,8 @@ def model_card(source: Embeddings, *, word: str = "king") -> ModelCard:
     Args:
         source: The source.
         word: The word whose nearest tokens are listed.
+        base: The model that it was made from, whose rows are compared with its own: an open source, a name or path, or
+            ``True`` for the one that its README or the configuration of an adapter names, if any.
 
     Raises:
         HfposembError: If nothing of it can be read.
@@ -129,9 +136,22 @@ def model_card(source: Embeddings, *, word: str = "king") -> ModelCard:
         "Rotary reach": lambda: _reach(encoding),
         f"Nearest to “{word}”": lambda: _nearest(source, word),
     }
+    if base is True:
+        base = source.made_from() if source.made_from is not None else None
+    if base:
+        facts["Origin"] = partial(_origin, source, base)
     name = Path(source.name).name if Path(source.name).is_absolute() else source.name
     told = {heading: _known(fact).replace(source.name, name) for heading, fact in facts.items()}
     return ModelCard(name, told, _curve(encoding))
+
+
+def _origin(source: Embeddings, base: str | Path | Embeddings) -> str:
+    found = kinship(base, source)
+    if found.kin:
+        how = "the same rows as" if found.verdict == "same" else f"{found.verdict} from"
+        return f"{how} {found.a}: {found.reason}"
+    told = "cannot tell whether it comes" if found.verdict == "cannot tell" else "its rows do not come"
+    return f"{told} from {found.a}: {found.reason}"
 
 
 def _known(fact: Callable[[], str]) -> str:

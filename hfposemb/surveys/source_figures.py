@@ -20,6 +20,7 @@ from ..checkpoints.access import Access, local_path
 from ..checkpoints.file_choice import locate
 from ..comparison.head_sample import own_head
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, measures_named
+from ..comparison.row_fingerprints import ENDING, of_table
 from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
 from ..models.extraction import extract
@@ -62,6 +63,7 @@ class Plan:
         draws: Number of surrogates per null.
         seed: Random seed.
         allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        fingerprints: Whether a fingerprint of each model's token table is kept beside its part.
     """
 
     targets: tuple[Target, ...]
@@ -69,6 +71,7 @@ class Plan:
     draws: int
     seed: int = 0
     allow_full_download: bool = False
+    fingerprints: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -78,7 +81,7 @@ class Plan:
     def job(self, target: Target) -> Job:
         """Return the job that measures one source."""
         metrics = tuple(measure.name for measure in self.measures)
-        return Job(target, metrics, self.draws, self.seed, self.allow_full_download)
+        return Job(target, metrics, self.draws, self.seed, self.allow_full_download, self.fingerprints)
 
     def key(self, target: Target) -> str:
         """Return the key of a source's part: the same for the same source and settings."""
@@ -95,6 +98,7 @@ class Job:
     draws: int
     seed: int
     allow_full_download: bool
+    fingerprints: bool = False
 
     def open(self) -> Embeddings:
         """Open the source without reading its tables."""
@@ -126,7 +130,7 @@ class Outcome:
         return f"{count:,} {'source' if count == 1 else 'sources'}{kept}{failed}"
 
 
-def survey(
+def survey(  # noqa: PLR0913 - keywords with defaults
     sources: Sequence[str | Path],
     *,
     metrics: Sequence[str] = (),
@@ -134,6 +138,7 @@ def survey(
     engine: Engine = HERE,
     out: str | Path | None = None,
     allow_full_download: bool = False,
+    fingerprints: bool = False,
     progress: Progress | None = None,
 ) -> pandas.DataFrame:
     """Measure many sources and return one row per source, table and metric.
@@ -150,6 +155,8 @@ def survey(
             is done. Sources found there are not measured again unless they failed. A branch of the Hub that has moved
             counts as the same source; its rows record the commit.
         allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        fingerprints: Whether a fingerprint of each model is kept in the folder too, which
+            ``hfposemb kinship MODEL --against FOLDER`` searches.
         progress: Callback for the share of sources done, 0 to 1, and a description.
 
     Returns:
@@ -166,7 +173,8 @@ def survey(
         >>> rows[["table", "metric", "value"]].round(3).values.tolist()
         [['position', 'mean norm', 0.168]]
     """
-    asked = plan(sources, metrics=metrics, draws=draws, allow_full_download=allow_full_download)
+    given: dict[str, Any] = {"allow_full_download": allow_full_download, "fingerprints": fingerprints}
+    asked = plan(sources, metrics=metrics, draws=draws, **given)
     with tempfile.TemporaryDirectory(prefix="hfposemb-") as passing:
         campaign = check_out(str(passing if out is None else out), asked.settings)
         conduct(asked, campaign, engine=engine, progress=progress)
@@ -181,6 +189,7 @@ def plan(
     metrics: Sequence[str] = (),
     draws: int = DRAWS,
     allow_full_download: bool = False,
+    fingerprints: bool = False,
 ) -> Plan:
     """Return the plan of a survey.
 
@@ -191,6 +200,7 @@ def plan(
         metrics: Names of figures, or patterns.
         draws: Number of surrogates per null.
         allow_full_download: Whether whole files may be downloaded where parts cannot be read.
+        fingerprints: Whether a fingerprint of each model is kept.
 
     Raises:
         InputError: If the plan cannot be carried out.
@@ -210,7 +220,7 @@ def plan(
     measures = measures_named(metrics)
     if metrics:
         _refuse_useless(targets, measures)
-    return Plan(targets, measures, draws, allow_full_download=allow_full_download)
+    return Plan(targets, measures, draws, allow_full_download=allow_full_download, fingerprints=fingerprints)
 
 
 def target_of(source: str) -> Target:
@@ -252,6 +262,10 @@ def left(asked: Plan, campaign: Campaign) -> list[Target]:
     keys = {asked.key(target): target for target in asked.targets}
     kept = campaign.kept() & set(keys)
     failed = campaign.failed(kept)
+    if asked.fingerprints:
+        printed = campaign.kept(ENDING)
+        formulas = {key for key, one in keys.items() if isinstance(parse_source(one.read), BuiltinSource)}
+        kept &= printed | formulas
     return [target for key, target in keys.items() if key not in kept or target.source in failed]
 
 
@@ -277,6 +291,8 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
         tell(before)
         with closing(each(pool, jobs)) as results:
             for done, (target, rows) in enumerate(results, before + 1):
+                if (kept := rows[0].pop(PRINT, None)) is not None:
+                    campaign.put(asked.key(target), kept, ENDING)
                 campaign.write(asked.key(target), rows)
                 if rows[0].get("metric") is None:
                     failed[target.source] = rows[0]["error"]
@@ -299,6 +315,10 @@ def _named(job: Job, permits: Permits) -> tuple[Target, list[Row]]:
     return job.target, measured(job, permits)
 
 
+PRINT = "fingerprint"
+"""Where the first row of a source has its fingerprint on the way from a worker, as the bytes of its file."""
+
+
 # --- on a worker ------------------------------------------------------------------------------------------------------
 
 
@@ -313,7 +333,12 @@ def measured(job: Job, permits: Permits) -> list[Row]:
     """Return the rows of one source; if it fails, a single row with the reason."""
     try:
         with working(permits):
-            return [row for view in views(job.open()) for row in _rows(job, view)]
+            source = job.open()
+            rows = [row for view in views(source) for row in _rows(job, view)]
+            if job.fingerprints:
+                with suppress(HfposembError):  # it has no tokens
+                    rows[0][PRINT] = of_table(source).to_bytes()
+            return rows
     except HfposembError as error:
         return [failure(job.target, str(error))]
     except (

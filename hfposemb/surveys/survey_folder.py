@@ -85,13 +85,13 @@ class Campaign:
     root: str
     local: bool
 
-    def kept(self) -> set[str]:
-        """Return the keys of the existing parts."""
+    def kept(self, ending: str = _ENDING) -> set[str]:
+        """Return the keys of the existing parts, or of other files by source, such as fingerprints."""
         names = _names(self.fs, self.root) if self.fs.exists(self.root) else []
         return {
-            name.removeprefix(_PART).removesuffix(_ENDING)
+            name.removeprefix(_PART).removesuffix(ending)
             for name in names
-            if name.startswith(_PART) and name.endswith(_ENDING)
+            if name.startswith(_PART) and name.endswith(ending)
         }
 
     def failed(self, keys: Collection[str]) -> dict[str, str]:
@@ -108,7 +108,11 @@ class Campaign:
         arrow = _arrow()
         packed = io.BytesIO()
         arrow.parquet.write_table(arrow.Table.from_pylist(list(rows), schema=_schema()), packed)
-        self._put(self._part(key), packed.getvalue())
+        self.put(key, packed.getvalue())
+
+    def put(self, key: str, content: bytes, ending: str = _ENDING) -> None:
+        """Write the file of a source with some ending."""
+        self._put(f"{_PART}{key}{ending}", content)
 
     def frame(self, keys: Collection[str]) -> pandas.DataFrame:
         """Return the rows of the given parts, in order within each part."""
@@ -121,12 +125,8 @@ class Campaign:
     def _dataset(self, keys: Collection[str]) -> Any:
         import pyarrow.dataset as dataset
 
-        paths = [f"{self.root}/{self._part(key)}" for key in sorted(keys)]
+        paths = [f"{self.root}/{_PART}{key}{_ENDING}" for key in sorted(keys)]
         return dataset.dataset(paths, schema=_schema(), format="parquet", filesystem=None if self.local else self.fs)
-
-    @staticmethod
-    def _part(key: str) -> str:
-        return f"{_PART}{key}{_ENDING}"
 
     def _put(self, name: str, content: bytes) -> None:
         """Write a file atomically: it gets its name only when it is complete."""

@@ -120,6 +120,7 @@ class Embeddings(Answering):
         lookups: Tables that a model looks up beside its word table: ``ngram`` by n-grams of tokens, ``per_layer`` by
             tokens for every layer; further ones of other layers as ``layer5.ngram``.
         cutter: Makes what cuts a text into tokens; ``None`` if there is no tokenizer.
+        made_from: Reads which model the source's files say that it was made from; ``None`` if it has no files.
 
     >>> import hfposemb as hpe
     >>> bert = hpe.extract("sample:bert")
@@ -142,6 +143,7 @@ class Embeddings(Answering):
     marks: Callable[[], TokenMarks] | None = field(default=None, repr=False)
     lookups: Mapping[str, LookupTable] = field(default_factory=dict, repr=False)
     cutter: Callable[[], Callable[[str], Pieces] | None] | None = field(default=None, repr=False)
+    made_from: Callable[[], str | None] | None = field(default=None, repr=False)
 
     _is_one: ClassVar[bool] = True  # for ``several``
     _made: ClassVar[str] = "hpe.extract('owner/name') or hpe.from_arrays(token=vectors)"

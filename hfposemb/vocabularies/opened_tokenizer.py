@@ -204,7 +204,7 @@ def _opened(source: CheckedSource | None, home: Path | None = None, file: str | 
         return OpenedTokenizer(source.name, rows=rows, template=tokens.template, reason=reason)
     kind = source.stated("tokenizer_kind")
     if kind is not None:
-        rules = TokenizerRules(engine=kind)
+        rules = TokenizerRules(engine=kind, merges=source.stated("merges"))
         roles = dict(source.stated("role_ids"))
     else:
         folder = home if home is not None else source.folder()

@@ -164,6 +164,10 @@ def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
         said = f"{differ:,} merges differ, so that texts are cut otherwise: number {place + 1:,} is "
         said += f"{display(first)!r} in A and {display(second)!r} in B"
         yield VocabularyFinding("merges", True, said, differ)
+    elif (ours.merges is None) != (theirs.merges is None) and None in (ours.model, theirs.model):
+        letter, other = "AB" if theirs.merges is None else "BA"
+        said = f"only {letter} states merges; how {other} cuts a text into the same tokens was not compared"
+        yield VocabularyFinding("merges-unstated", False, said)
     if ours.scores and theirs.scores and ours.scores != theirs.scores:
         yield VocabularyFinding("scores", True, "the scores of the pieces differ, so that texts are cut otherwise")
 

@@ -151,6 +151,9 @@ RULES: dict[str, dict[str, Rule]] = {
         "variance_title": Rule("variance that three components hold", "the other sources"),
         "widest_title": Rule("the widest dimension", "all dimensions"),
     },
+    "hfposemb/reports/report.py": {
+        "_add_origins": Rule("verdicts on rows and on a merge", "the null of independent axes", ON_MERGES),
+    },
     "hfposemb/reports/report_sections.py": {"_maps_row": Rule("difference of aligned maps", "rows in random order")},
 }
 """The rule of each sentence about a table, by file and function."""

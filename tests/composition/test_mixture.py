@@ -12,7 +12,7 @@ from sklearn.linear_model import OrthogonalMatchingPursuit
 
 import hfposemb as hpe
 from hfposemb.errors import InputError, MissingTableError
-from hfposemb.surveys.published_words import WORDS
+from hfposemb.surveys.published_findings import STUDIES
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_months_of_minilm_lie_in_a_plane(minilm: hpe.Embeddings) -> None:
     found = hpe.word_plane(minilm.token, "months")
     assert found.turn.observed == pytest.approx(0.314, abs=0.001)
     assert found.turn.beyond
-    claim = WORDS["calendar-circle"].claims[0]
+    claim = STUDIES["calendar-circle"].claims[0]
     assert claim.measure({"words": minilm}).value == pytest.approx(found.turn.observed)
 
 

@@ -157,7 +157,6 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     ),
     "token_map, by trust": lambda: token_figures.token_map(doubtful(2), vocabulary(70), color="trust", selected=3),
     "token_map, by trust in 3-D": lambda: token_figures.token_map(doubtful(3), vocabulary(70), color="trust"),
-    "neighbour_list": lambda: token_figures.neighbour_list(NEIGHBOURS, shared=(6, 7)),
     "distribution": lambda: line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
     "stripes": lambda: wave_figures.stripes(
         {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
@@ -798,14 +797,6 @@ def test_a_map_refuses_what_it_cannot_draw() -> None:
         token_figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="row 99 is not among"):
         token_figures.token_map(p, vocabulary(30), selected=99)
-
-
-def test_bars_start_at_zero() -> None:
-    figure = token_figures.neighbour_list(NEIGHBOURS, shared=(6,))
-    np.testing.assert_array_equal(figure.data[0].x, NEIGHBOURS.values.astype(np.float32))
-    assert figure.layout.xaxis.range[0] <= 0 <= figure.layout.xaxis.range[1]
-    assert figure.data[0].marker.color[1] == PALETTE["accent"].light
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
 
 
 def test_a_distribution_shows_its_counts_and_the_nearest() -> None:

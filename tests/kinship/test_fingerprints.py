@@ -110,6 +110,22 @@ def test_a_folder_of_1000_fingerprints_is_searched(tmp_path: Path) -> None:
     assert "other.kinship.safetensors is no fingerprint" in wrong[0]
 
 
+def test_a_survey_keeps_fingerprints_that_are_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "survey"
+    measured = ["survey", "sample:gpt2", "sample:bert", "sinusoidal:16x8", "--metric", "mean norm", "--draws", "0"]
+    assert main([*measured, "--out", str(out)]) == 0
+    assert main(["kinship", "sample:gpt2", "--against", str(out)]) == 1
+    assert "survey --fingerprints" in capsys.readouterr().err
+    assert main([*measured, "--out", str(out), "--fingerprints"]) == 0
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert main([*measured, "--out", str(out), "--fingerprints"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before, "nothing is measured again"
+    capsys.readouterr()
+    assert main(["kinship", "sample:gpt2", "--against", str(out), "--json"]) == 0
+    pairs = json.loads(capsys.readouterr().out)["pairs"]
+    assert {one["b"]: one["verdict"] == "same" for one in pairs} == {"sample:gpt2": True, "sample:bert": False}
+
+
 def parts(path: Path) -> tuple[dict[str, Any], bytes]:
     raw = path.read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")

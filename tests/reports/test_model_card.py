@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
+from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.card_facts import ModelCard, model_card
+from tests.hub.server import FakeHub
+from tests.support.app.models import MANY, checkpoint
 
 
 def test_facts_are_those_of_the_measures(minilm_folder: Path) -> None:
@@ -54,3 +57,65 @@ def test_it_is_written_by_its_suffix(tmp_path: Path) -> None:
     assert "<polyline" in (tmp_path / "card.svg").read_text(encoding="utf-8")
     with pytest.raises(InputError, match=r"a card is written as \.md or \.svg; got 'card.png'"):
         card.write(tmp_path / "card.png")
+
+
+ROWS = np.random.default_rng(0).normal(size=(len(MANY), 16)).astype(np.float32)
+MOVED = np.random.default_rng(1).normal(size=ROWS.shape).astype(np.float32)
+
+
+def put(hub: FakeHub, folder: Path, repo: str, rows: np.ndarray, readme: str | None = None) -> str:
+    """Put a model with a README on the Hub, and return its name."""
+    checkpoint(folder / repo, MANY, rows)
+    if readme is not None:
+        (folder / repo / "README.md").write_text(readme)
+    hub.add(repo, {path.name: path.read_bytes() for path in (folder / repo).iterdir()})
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("stated", "rows", "said"),
+    [
+        ("base_model: owner/base", ROWS, "the same rows as owner/base: 100\u00a0% of "),
+        ("base_model:\n- 'owner/base'\n- owner/third", ROWS + 0.1 * MOVED, "derived from owner/base: 0\u00a0% of "),
+        ("base_model: [owner/base]", MOVED, "its rows do not come from owner/base: cosine "),
+        ("base_model: owner/none", ROWS, "not measured: owner/none is not a public model"),
+    ],
+)
+def test_what_a_readme_says_is_held_against_the_rows(
+    hub: FakeHub, tmp_path: Path, stated: str, rows: np.ndarray, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(hub, tmp_path, "owner/base", ROWS)
+    tuned = put(hub, tmp_path, "owner/tuned", rows, f"---\nlicense: mit\n{stated}\n---\n# A model\n")
+    card = model_card(hpe.extract(tuned), base=True)
+    assert card.facts["Origin"].startswith(said)
+    assert "Origin" in card.svg()
+    assert main(["card", tuned]) == 0
+    assert f"| Origin | {said.replace(chr(0xA0), ' ')}"[:40] in capsys.readouterr().out.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    "readme",
+    [
+        None,
+        "# A model\nbase_model: owner/base\n",
+        "---\nbase_model:\n---\n",
+        "---\nbase_model: ../base\n---\n",
+        "---\nbase_model: /etc/passwd\n---\n",
+        "---\nbase_model: {a: [owner/base]}\n---\n",
+        "---\nbase_model: !!python/object/apply:os.system ['true']\n---\n",
+        f"---\nbase_model: {'[' * 20_000}\n---\n",
+        "---\n- base_model\n---\n",
+    ],
+)
+def test_without_a_base_nothing_more_is_read(
+    hub: FakeHub, tmp_path: Path, readme: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(hub, tmp_path, "owner/base", ROWS)
+    bare = put(hub, tmp_path, "owner/bare", ROWS, readme)
+    assert main(["card", bare]) == 0
+    assert "Origin" not in capsys.readouterr().out
+    assert not [one.path for one in hub.requests if "owner/base" in one.path]
+    assert main(["card", bare, "--base"]) == 1
+    assert "does not name the model that it was made from" in capsys.readouterr().err
+    assert main(["card", bare, "--base", "owner/base"]) == 0
+    assert "| Origin | the same rows as owner/base" in capsys.readouterr().out

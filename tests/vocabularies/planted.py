@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -141,7 +142,10 @@ def gguf(data: Data, *, rows: int = 0, model: str = "gpt2", roles: Mapping[str, 
             text if kind == CONTROL else text[2:] if text.startswith("##") else f"▁{text}"
             for text, kind in zip(texts, kinds, strict=True)
         ]
-    return Tokens(model, texts, kinds, roles or {}, TEMPLATE if model == "gpt2" else "")
+    pairs = (one.split(" ") if isinstance(one, str) else one for one in data["model"].get("merges", ()))
+    # gguf's SpecialVocab has other letters for spaces in the pieces.
+    merges = [" ".join(piece.replace(" ", chr(ord(" ") + 256)) for piece in one) for one in pairs]
+    return Tokens(model, texts, kinds, roles or {}, TEMPLATE if model == "gpt2" else "", merges)
 
 
 def slow(data: Data, **settings: object) -> Files:
@@ -195,6 +199,8 @@ def pairs() -> dict[str, Pair]:
     byte_only = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     merges = [*one["model"]["merges"]]
     merges[40], merges[60] = merges[60], merges[40]
+    split = [two.split(" ") if isinstance(two, str) else two for two in one["model"]["merges"]]
+    roomy = with_model(one, merges=[[piece.replace("Ġ", " ") for piece in two] for two in split])
     cased = {**words, "normalizer": {**words["normalizer"], "lowercase": False}}
     without = [pair for pair in pieces["model"]["vocab"].items() if Style(space="▁").fallback(pair[0]) is None]
     scored = [[piece, -float(row)] for piece, row in sorted(without, key=lambda pair: pair[1])]
@@ -304,6 +310,9 @@ def pairs() -> dict[str, Pair]:
         "a token of text twice": pair(files(more(one, "king")), files(more(one, "king")), "same", yes),
         "tokens beyond the table": pair(plain, files(one, rows=size - 2), "same ids", yes, "tokens-beyond-table"),
         "GGUF": pair(plain, gguf(one), "same", yes),
+        "GGUF without merges": pair(plain, replace(gguf(one), merges=()), "same", yes, "merges-unstated"),
+        "GGUF with other merges": pair(plain, gguf(with_model(one, merges=merges)), "same ids", yes, "merges"),
+        "GGUF of merges with spaces": pair(files(roomy), gguf(roomy), "same", yes),
         "GGUF, padded": pair(plain, gguf(one, rows=512), "same", yes, "padding-rows"),
         "GGUF of WordPiece": pair(files(words), gguf(words, model="bert"), "same", yes),
         "GGUF with byte fallback": pair(files(pieces), gguf(pieces, model="llama"), "same", yes),

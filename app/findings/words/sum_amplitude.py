@@ -17,13 +17,12 @@ from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
-from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
 from ...recipes import sum_snippets
 from ...session.shown_positions import FILES
 from ..chosen_word import Word, row_of, shown
 from ..tokens.token_search import nearest_spelling
-from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, panel_unless
+from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, drawn_or_said
 
 ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
 
@@ -47,30 +46,27 @@ def amplitude_lines(
     return Drawing(figure)
 
 
-def finding_panel(view: View) -> Panel:
+@drawn_or_said("finding", "Adding positions to the words of {source}", "amplitude")
+def finding_panel(view: View, empty: Panel) -> Panel:
     """State whether words keep their neighbours at the chosen amplitude."""
-
-    def made(empty: Panel) -> Panel:
-        words, found = view.chosen, view.sweeps[view.asked.whose]
-        kept = float(found.kept[found.index(view.asked.amplitude)])
-        whose = {"own": "positions", "sinusoid": "the sinusoid", "random": "random positions"}[view.asked.whose]
-        title = f"With {whose} added at {view.times}, words keep {percent(kept)} of their ten nearest neighbours"
-        if (random := view.sweeps.get("random")) is not None and random is not found:
-            chance = percent(float(random.kept[random.index(view.asked.amplitude)]))
-            title = f"{title}, with random vectors of the same norms {chance}"
-        if view.asked.amplitude == 0:
-            title = "Without positions, words keep all their neighbours, and have no position"
-        longer, shorter = ("words", "positions") if words.ratio >= 1 else ("positions", "words")
-        length = number(max(words.ratio, 1 / words.ratio), digits=1)
-        return replace(
-            empty,
-            title=title,
-            subtitle=f"{view.source.name}: word + amplitude × position{_unshown(view)}. At 1×, {longer} have {length} "
-            f"times the norm of {shorter}.{_directions(view)}",
-            recipe=sum_snippets.finding(view.source, words.adding, view.step),
-        )
-
-    return panel_unless("finding", f"Adding positions to the words of {view.source.name}", HELP["amplitude"], made)
+    words, found = view.chosen, view.sweeps[view.asked.whose]
+    kept = float(found.kept[found.index(view.asked.amplitude)])
+    whose = {"own": "positions", "sinusoid": "the sinusoid", "random": "random positions"}[view.asked.whose]
+    title = f"With {whose} added at {view.times}, words keep {percent(kept)} of their ten nearest neighbours"
+    if (random := view.sweeps.get("random")) is not None and random is not found:
+        chance = percent(float(random.kept[random.index(view.asked.amplitude)]))
+        title = f"{title}, with random vectors of the same norms {chance}"
+    if view.asked.amplitude == 0:
+        title = "Without positions, words keep all their neighbours, and have no position"
+    longer, shorter = ("words", "positions") if words.ratio >= 1 else ("positions", "words")
+    length = number(max(words.ratio, 1 / words.ratio), digits=1)
+    return replace(
+        empty,
+        title=title,
+        subtitle=f"{view.source.name}: word + amplitude × position{_unshown(view)}. At 1×, {longer} have {length} "
+        f"times the norm of {shorter}.{_directions(view)}",
+        recipe=sum_snippets.finding(view.source, words.adding, view.step),
+    )
 
 
 def _unshown(view: View) -> str:
@@ -96,37 +92,32 @@ def _directions(view: View) -> str:
     )
 
 
-def survival_panel(view: View) -> Panel:
+@drawn_or_said("survival", "Neighbours kept by amplitude", "neighbours kept", span=4)
+def survival_panel(view: View, empty: Panel) -> Panel:
     """Draw the share of neighbours kept against the amplitude, for the three kinds of positions."""
-
-    def made(empty: Panel) -> Panel:
-        if not view.sweeps:
-            _ = view.chosen  # raises the reason
-        series = []
-        for whose, found in view.sweeps.items():
-            mine = whose == view.asked.whose
-            marks = (found.index(view.asked.amplitude),) if mine else ()
-            band = (found.low, found.high) if mine else None
-            series.append(Series(CALLED[whose], found.kept, *STYLES[whose], found.amplitudes, band, marks, chosen=mine))
-        one = view.sweeps.get(view.asked.whose) or next(iter(view.sweeps.values()))
-        title = half_title(one)
-        if view.asked.whose not in view.sweeps:
-            title = f"{view.source.name} adds no positions; shown is the effect of others on its words"
-        searched = f"{one.tokens:,} tokens" if one.tokens == one.whole else f"{one.tokens:,} of {one.whole:,} tokens"
-        scaled = (
-            "All positions have the same mean norm." if view.asked.scaled else "Positions have their original norms."
-        )
-        return replace(
-            empty,
-            title=title,
-            subtitle=f"Average of {one.queries} words at random positions. {scaled}",
-            drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
-            foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
-            actions=FILES,
-            recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
-        )
-
-    return panel_unless("survival", "Neighbours kept by amplitude", HELP["neighbours kept"], made, span=4)
+    if not view.sweeps:
+        _ = view.chosen  # raises the reason
+    series = []
+    for whose, found in view.sweeps.items():
+        mine = whose == view.asked.whose
+        marks = (found.index(view.asked.amplitude),) if mine else ()
+        band = (found.low, found.high) if mine else None
+        series.append(Series(CALLED[whose], found.kept, *STYLES[whose], found.amplitudes, band, marks, chosen=mine))
+    one = view.sweeps.get(view.asked.whose) or next(iter(view.sweeps.values()))
+    title = half_title(one)
+    if view.asked.whose not in view.sweeps:
+        title = f"{view.source.name} adds no positions; shown is the effect of others on its words"
+    searched = f"{one.tokens:,} tokens" if one.tokens == one.whole else f"{one.tokens:,} of {one.whole:,} tokens"
+    scaled = "All positions have the same mean norm." if view.asked.scaled else "Positions have their original norms."
+    return replace(
+        empty,
+        title=title,
+        subtitle=f"Average of {one.queries} words at random positions. {scaled}",
+        drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
+        foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
+        actions=FILES,
+        recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
+    )
 
 
 def half_title(found: Sweep) -> str:
@@ -138,96 +129,87 @@ def half_title(found: Sweep) -> str:
     return f"Words keep half of their ten nearest neighbours up to {last:g}×"
 
 
-def lists_panel(view: View) -> Panel:
+@drawn_or_said("lists", "The neighbours of a word", "neighbours of a sum", span=5)
+def lists_panel(view: View, empty: Panel) -> Panel:
     """List the neighbours of the chosen word, alone and at its position."""
-
-    def made(empty: Panel) -> Panel:
-        found = view.lists()
-        alone, there = (
-            tuple(
-                NeighbourRow(shown(label), float(value), int(row) in found.shared, int(row))
-                for row, label, value in zip(near.rows, near.labels, near.values, strict=True)
-            )
-            for near in (found.before, found.after)
+    found = view.lists()
+    alone, there = (
+        tuple(
+            NeighbourRow(shown(label), float(value), int(row) in found.shared, int(row))
+            for row, label, value in zip(near.rows, near.labels, near.values, strict=True)
         )
-        place = f"at position {view.position}"
-        kept = f"{len(found.shared)} of its {len(alone)}"
-        return replace(
-            empty,
-            title=f"At {view.times}, {view.word} {place} keeps {kept} neighbours",
-            emphasis=view.word,
-            lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
-            foot="Tinted: in both lists. Click a word to make it an anchor word.",
-            recipe=sum_snippets.moved(
-                view.source,
-                view.chosen.adding,
-                view.token,
-                view.position,
-                amplitude=view.asked.amplitude,
-                k=NEIGHBOURS,
-            ),
-        )
+        for near in (found.before, found.after)
+    )
+    place = f"at position {view.position}"
+    kept = f"{len(found.shared)} of its {len(alone)}"
+    return replace(
+        empty,
+        title=f"At {view.times}, {view.word} {place} keeps {kept} neighbours",
+        emphasis=view.word,
+        lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
+        foot="Tinted: in both lists. Click a word to make it an anchor word.",
+        recipe=sum_snippets.moved(
+            view.source,
+            view.chosen.adding,
+            view.token,
+            view.position,
+            amplitude=view.asked.amplitude,
+            k=NEIGHBOURS,
+        ),
+    )
 
-    return panel_unless("lists", "The neighbours of a word", HELP["neighbours of a sum"], made, span=5)
 
-
-def anchor_panel(view: View) -> Panel:
+@drawn_or_said("anchors", "Cosine with anchor words", "anchors")
+def anchor_panel(view: View, empty: Panel) -> Panel:
     """Draw the cosine of the chosen word with the anchor words against the amplitude."""
-
-    def made(empty: Panel) -> Panel:
-        missing = [word for word in view.asked.anchors if row_of(view.table, Word(word), view.source.text) is None]
-        notes = [_missing(view.table, word) for word in missing]
-        rows = view.anchor_rows
-        if not rows:
-            raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word, such as queen"]))
-        found = view.anchors()
-        chance = (found.chance_low + found.chance_high) / 2
-        band = (found.chance_low, found.chance_high)
-        series = [Series("random words", chance, PALETTE["baseline"].light, "dot", found.amplitudes, band)]
-        for place, word in enumerate(rows):
-            colour = ANCHOR_COLOURS[place % len(ANCHOR_COLOURS)]
-            edges = (found.low[:, place], found.high[:, place])
-            series.append(Series(word, found.mean[:, place], colour, "solid", found.amplitudes, edges))
-        return replace(
-            empty,
-            title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
-            drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
-            foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
-            actions=FILES,
-            recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
-        )
-
-    return panel_unless("anchors", "Cosine with anchor words", HELP["anchors"], made)
+    missing = [word for word in view.asked.anchors if row_of(view.table, Word(word), view.source.text) is None]
+    notes = [_missing(view.table, word) for word in missing]
+    rows = view.anchor_rows
+    if not rows:
+        raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word, such as queen"]))
+    found = view.anchors()
+    chance = (found.chance_low + found.chance_high) / 2
+    band = (found.chance_low, found.chance_high)
+    series = [Series("random words", chance, PALETTE["baseline"].light, "dot", found.amplitudes, band)]
+    for place, word in enumerate(rows):
+        colour = ANCHOR_COLOURS[place % len(ANCHOR_COLOURS)]
+        edges = (found.low[:, place], found.high[:, place])
+        series.append(Series(word, found.mean[:, place], colour, "solid", found.amplitudes, edges))
+    return replace(
+        empty,
+        title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
+        drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
+        foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
+        actions=FILES,
+        recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
+    )
 
 
-def mixture_panel(view: View) -> Panel:
+@drawn_or_said("mixture", "A word as a mixture of others", "mixture", span=2)
+def mixture_panel(view: View, empty: Panel) -> Panel:
     """Draw the weights of the words that the chosen word is a mixture of, with each position added."""
-
-    def made(empty: Panel) -> Panel:
-        found = view.mixture()
-        order = np.argsort(-found.weights, kind="stable")
-        names = [shown(found.labels[place]) for place in order]
-        series = [
-            Series(names[rank], found.weights_at[:, place], ANCHOR_COLOURS[rank], "solid", found.positions)
-            for rank, place in enumerate(order.tolist())
-        ]
-        x, y = Axis("position that is added"), Axis("weight")
-        null, shares = found.null, found.explained_at
-        alone = " + ".join(f"{number(float(found.weights[place]))} {shown(found.labels[place])}" for place in order[:2])
-        low, high = np.quantile(found.weights_at[:, order[0]], (0.025, 0.975))
-        title = f"“{view.word}” = {alone} + …; with positions at {view.times}, the weight of “{names[0]}” is"
-        return replace(
-            empty,
-            title=f"{title} {number(float(low))} to {number(float(high))}",
-            subtitle=f"Six words explain {percent(null.observed)} of the word, of random vectors {percent(null.mean)} "
-            f"(95 % at most {percent(null.high)}); of word and position {percent(float(np.median(shares)))}.",
-            drawings=(Drawing(line_figures.curves(series, x=x, y=y, labels="end", height=290)),),
-            foot=f"{found.candidates:,} words could join · range: 95 % of {len(shares):,} positions · seed {null.seed}",
-            actions=FILES,
-            recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
-        )
-
-    return panel_unless("mixture", "A word as a mixture of others", HELP["mixture"], made, span=2)
+    found = view.mixture()
+    order = np.argsort(-found.weights, kind="stable")
+    names = [shown(found.labels[place]) for place in order]
+    series = [
+        Series(names[rank], found.weights_at[:, place], ANCHOR_COLOURS[rank], "solid", found.positions)
+        for rank, place in enumerate(order.tolist())
+    ]
+    x, y = Axis("position that is added"), Axis("weight")
+    null, shares = found.null, found.explained_at
+    alone = " + ".join(f"{number(float(found.weights[place]))} {shown(found.labels[place])}" for place in order[:2])
+    low, high = np.quantile(found.weights_at[:, order[0]], (0.025, 0.975))
+    title = f"“{view.word}” = {alone} + …; with positions at {view.times}, the weight of “{names[0]}” is"
+    return replace(
+        empty,
+        title=f"{title} {number(float(low))} to {number(float(high))}",
+        subtitle=f"Six words explain {percent(null.observed)} of the word, of random vectors {percent(null.mean)} "
+        f"(95 % at most {percent(null.high)}); of word and position {percent(float(np.median(shares)))}.",
+        drawings=(Drawing(line_figures.curves(series, x=x, y=y, labels="end", height=290)),),
+        foot=f"{found.candidates:,} words could join · range: 95 % of {len(shares):,} positions · seed {null.seed}",
+        actions=FILES,
+        recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
+    )
 
 
 def anchor_title(word: str, names: Sequence[str], mean: np.ndarray, amplitudes: np.ndarray) -> str:
@@ -250,42 +232,39 @@ def _missing(table: EmbeddingTable, word: str) -> str:
     return f"No token “{one_line(word, width=30)}”{hint}."
 
 
-def recovery_panel(view: View) -> Panel:
+@drawn_or_said("recovery", "Recovering both parts from the sum", "recovery")
+def recovery_panel(view: View, empty: Panel) -> Panel:
     """Draw how often word and position are decoded from the sum."""
-
-    def made(empty: Panel) -> Panel:
-        _ = view.chosen  # raises the reason if there is nothing to add
-        series = [
-            Series(CALLED[whose], found.positions, *STYLES[whose], found.amplitudes, chosen=whose == view.asked.whose)
-            for whose, found in view.sweeps.items()
-        ]
-        found = view.sweeps[view.asked.whose]
-        series.append(Series("words", found.words, PALETTE["ink"].light, "solid", found.amplitudes))
-        at = found.index(view.asked.amplitude)
-        word, place = float(found.words[at]), float(found.positions[at])
-        beside, searched = found.concatenated, f"{found.tokens:,} of {found.whole:,} tokens searched"
-        foot = [
-            f"{found.queries} words at {found.places:,} positions",
-            f"map fitted on {found.fitted:,} other tokens",
-            f"chance {small_percent(found.words_by_chance)} and {small_percent(found.positions_by_chance)}",
-            f"concatenated: {percent(beside.words)} and {percent(beside.positions)}",
-        ]
-        foot += [] if found.tokens == found.whole else [searched]
-        return replace(
-            empty,
-            title=recovery_title(word, place, view.times),
-            subtitle=window_said(found),
-            numbers=(
-                (percent(word), f"of words recovered at {view.times}"),
-                (percent(place), f"of positions recovered at {view.times}"),
-            ),
-            drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
-            foot=" · ".join(foot),
-            actions=FILES,
-            recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
-        )
-
-    return panel_unless("recovery", "Recovering both parts from the sum", HELP["recovery"], made)
+    _ = view.chosen  # raises the reason if there is nothing to add
+    series = [
+        Series(CALLED[whose], found.positions, *STYLES[whose], found.amplitudes, chosen=whose == view.asked.whose)
+        for whose, found in view.sweeps.items()
+    ]
+    found = view.sweeps[view.asked.whose]
+    series.append(Series("words", found.words, PALETTE["ink"].light, "solid", found.amplitudes))
+    at = found.index(view.asked.amplitude)
+    word, place = float(found.words[at]), float(found.positions[at])
+    beside, searched = found.concatenated, f"{found.tokens:,} of {found.whole:,} tokens searched"
+    foot = [
+        f"{found.queries} words at {found.places:,} positions",
+        f"map fitted on {found.fitted:,} other tokens",
+        f"chance {small_percent(found.words_by_chance)} and {small_percent(found.positions_by_chance)}",
+        f"concatenated: {percent(beside.words)} and {percent(beside.positions)}",
+    ]
+    foot += [] if found.tokens == found.whole else [searched]
+    return replace(
+        empty,
+        title=recovery_title(word, place, view.times),
+        subtitle=window_said(found),
+        numbers=(
+            (percent(word), f"of words recovered at {view.times}"),
+            (percent(place), f"of positions recovered at {view.times}"),
+        ),
+        drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
+        foot=" · ".join(foot),
+        actions=FILES,
+        recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
+    )
 
 
 def window_said(found: Sweep) -> str:
@@ -307,35 +286,32 @@ def recovery_title(word: float, place: float, times: str) -> str:
     return f"At {times}, the {listed(lost)} can seldom be recovered from the sum"
 
 
-def map_panel(view: View) -> Panel:
+@drawn_or_said("map", "Neighbours kept at every position", "kept at every position")
+def map_panel(view: View, empty: Panel) -> Panel:
     """Draw the share of neighbours each word keeps at each of the first places."""
-
-    def made(empty: Panel) -> Panel:
-        found = view.map()
-        figure = token_figures.share_rows(found, list(view.sample), height=34 * len(found) + 60)
-        others = found[:, 1:]
-        rest = others[np.isfinite(others)]
-        title = f"Words keep {percent(float(rest.mean()))} of their neighbours on average over positions"
-        if np.isfinite(found[:, 0]).any():
-            first = percent(float(np.nanmean(found[:, 0])))
-            title = f"At position 0, words keep {first} of their neighbours; elsewhere {percent(float(rest.mean()))}"
-        searched = len(view.chosen.rows)
-        sampled = "" if searched == view.chosen.whole else f" among {searched:,} of {view.chosen.whole:,} tokens"
-        return replace(
-            empty,
-            title=title,
-            drawings=(Drawing(figure),),
-            scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
-            foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
-            actions=FILES,
-            recipe=sum_snippets.kept_map(
-                view.source,
-                view.chosen.adding,
-                list(view.sample.values()),
-                most=PLACES_SHOWN,
-                step=view.step,
-                k=NEIGHBOURS,
-            ),
-        )
-
-    return panel_unless("map", "Neighbours kept at every position", HELP["kept at every position"], made)
+    found = view.map()
+    figure = token_figures.share_rows(found, list(view.sample))
+    others = found[:, 1:]
+    rest = others[np.isfinite(others)]
+    title = f"Words keep {percent(float(rest.mean()))} of their neighbours on average over positions"
+    if np.isfinite(found[:, 0]).any():
+        first = percent(float(np.nanmean(found[:, 0])))
+        title = f"At position 0, words keep {first} of their neighbours; elsewhere {percent(float(rest.mean()))}"
+    searched = len(view.chosen.rows)
+    sampled = "" if searched == view.chosen.whole else f" among {searched:,} of {view.chosen.whole:,} tokens"
+    return replace(
+        empty,
+        title=title,
+        drawings=(Drawing(figure),),
+        scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
+        foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
+        actions=FILES,
+        recipe=sum_snippets.kept_map(
+            view.source,
+            view.chosen.adding,
+            list(view.sample.values()),
+            most=PLACES_SHOWN,
+            step=view.step,
+            k=NEIGHBOURS,
+        ),
+    )

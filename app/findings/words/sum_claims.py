@@ -17,7 +17,6 @@ from hfposemb.figures.style import Axis, Series, listed
 from hfposemb.numbers import number, percent
 from hfposemb.text import one_line
 
-from ...components.help_texts import HELP
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...components.recipe import Recipe
 from ...recipes import sum_snippets
@@ -25,41 +24,38 @@ from ...session.opened import Opened
 from ...session.shown_positions import FILES
 from ..chosen_word import with_tokens
 from .sum_amplitude import WHOLE, amplitude_lines
-from .sum_view import CLOUD_PLACES, SCALES, View, panel_unless
+from .sum_view import CLOUD_PLACES, SCALES, View, drawn_or_said
 
 
-def cloud_panel(view: View) -> Panel:
+@drawn_or_said("cloud", "Words at several positions", "words at positions", span=2)
+def cloud_panel(view: View, empty: Panel) -> Panel:
     """Draw the sample at the first places as a cloud, coloured by word and by position."""
-
-    def made(empty: Panel) -> Panel:
-        amplitude = view.asked.amplitude
-        found = view.of_cloud("club", lambda cloud: cloud.club(amplitude=amplitude), amplitude)
-        names = {row: word for word, row in view.sample.items()}
-        called = [names[int(row)] for row in found.rows]
-        shares = view.of_cloud("variance", lambda cloud: cloud.variance())
-        at = shares.index(amplitude)
-        word, place = float(shares.words[at]), float(shares.positions[at])
-        first, second = (percent(share) for share in found.explained)
-        return replace(
-            empty,
-            title=f"At {view.times}, words explain {percent(word)} of the variance of the inputs, positions "
-            f"{percent(place)}",
-            drawings=(
-                Drawing(token_figures.club(found, called, height=340), "Coloured by word"),
-                Drawing(token_figures.club(found, called, by="position", height=340), "Coloured by position"),
-            ),
-            legend=tuple(
-                LegendItem(name, token_figures.CLUB_COLOURS[place % len(token_figures.CLUB_COLOURS)])
-                for place, name in enumerate(called)
-            ),
-            scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
-            foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
-            f"{first} and {second}",
-            actions=FILES,
-            recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
-        )
-
-    return panel_unless("cloud", "Words at several positions", HELP["words at positions"], made, span=2)
+    amplitude = view.asked.amplitude
+    found = view.of_cloud("club", lambda cloud: cloud.club(amplitude=amplitude), amplitude)
+    names = {row: word for word, row in view.sample.items()}
+    called = [names[int(row)] for row in found.rows]
+    shares = view.of_cloud("variance", lambda cloud: cloud.variance())
+    at = shares.index(amplitude)
+    word, place = float(shares.words[at]), float(shares.positions[at])
+    first, second = (percent(share) for share in found.explained)
+    return replace(
+        empty,
+        title=f"At {view.times}, words explain {percent(word)} of the variance of the inputs, positions "
+        f"{percent(place)}",
+        drawings=(
+            Drawing(token_figures.club(found, called, height=340), "Coloured by word"),
+            Drawing(token_figures.club(found, called, by="position", height=340), "Coloured by position"),
+        ),
+        legend=tuple(
+            LegendItem(name, token_figures.CLUB_COLOURS[place % len(token_figures.CLUB_COLOURS)])
+            for place, name in enumerate(called)
+        ),
+        scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
+        foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
+        f"{first} and {second}",
+        actions=FILES,
+        recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
+    )
 
 
 NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
@@ -71,66 +67,56 @@ def _recipe(view: View, value: str) -> Recipe:
     return sum_snippets.club(view.source, view.chosen.adding, words, places=CLOUD_PLACES, value=value)
 
 
-def variance_panel(view: View) -> Panel:
+@drawn_or_said("variance", "How the variance is shared", "shared variance")
+def variance_panel(view: View, empty: Panel) -> Panel:
     """Draw the shares of words, positions and the interaction in the cloud's variance."""
-
-    def made(empty: Panel) -> Panel:
-        found = view.of_cloud("variance", lambda cloud: cloud.variance())
-        at = found.amplitudes
-        turn = np.flatnonzero(found.positions > found.words)
-        title = "Words explain more of the variance than positions at every amplitude"
-        if len(turn):
-            title = f"From {at[turn[0]]:g}×, positions explain more of the variance than words"
-        chance = np.full(len(at), found.chance[0])
-        series = [
-            Series(
-                "words", found.words, SOURCES[0].colour.light, "solid", at, marks=(found.index(view.asked.amplitude),)
-            ),
-            Series("positions", found.positions, SOURCES[1].colour.light, "solid", at),
-            Series("interaction", found.rest, SOURCES[3].colour.light, "dashdot", at),
-            Series("by chance", chance, PALETTE["baseline"].light, "dot", at),
-        ]
-        return replace(
-            empty,
-            title=title,
-            drawings=(amplitude_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
-            foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
-            f"{listed([percent(share) for share in found.chance])}",
-            actions=FILES,
-            recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
-        )
-
-    return panel_unless("variance", "How the variance is shared", HELP["shared variance"], made)
+    found = view.of_cloud("variance", lambda cloud: cloud.variance())
+    at = found.amplitudes
+    turn = np.flatnonzero(found.positions > found.words)
+    title = "Words explain more of the variance than positions at every amplitude"
+    if len(turn):
+        title = f"From {at[turn[0]]:g}×, positions explain more of the variance than words"
+    chance = np.full(len(at), found.chance[0])
+    series = [
+        Series("words", found.words, SOURCES[0].colour.light, "solid", at, marks=(found.index(view.asked.amplitude),)),
+        Series("positions", found.positions, SOURCES[1].colour.light, "solid", at),
+        Series("interaction", found.rest, SOURCES[3].colour.light, "dashdot", at),
+        Series("by chance", chance, PALETTE["baseline"].light, "dot", at),
+    ]
+    return replace(
+        empty,
+        title=title,
+        drawings=(amplitude_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
+        foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
+        f"{listed([percent(share) for share in found.chance])}",
+        actions=FILES,
+        recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
+    )
 
 
 OWN = SCALES.index(1.0)
 
 
-def concatenation_panel(view: View) -> Panel:
+@drawn_or_said("concatenation", "Sum and concatenation", "concatenation")
+def concatenation_panel(view: View, empty: Panel) -> Panel:
     """Draw what is recovered from the sum, from a turned sum and from the concatenation, by amplitude."""
-
-    def made(empty: Panel) -> Panel:
-        words = view.chosen
-        found = view.concatenation()
-        colours = (PALETTE["ink"].light, SOURCES[1].colour.light, SOURCES[2].colour.light)
-        series = [
-            Series(name, values, colour, dash, found.amplitudes, chosen=name == "sum")
-            for name, values, colour, dash in zip(
-                found.ways, found.both, colours, ("solid", "dot", "dash"), strict=True
-            )
-        ]
-        equal = f"up to {found.difference:.0e}" if found.difference else "exactly"
-        return replace(
-            empty,
-            title=concatenation_title(found, view.step, view.times),
-            subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
-            drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
-            foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
-            actions=FILES,
-            recipe=sum_snippets.concatenation(view.source, words.adding),
-        )
-
-    return panel_unless("concatenation", "Sum and concatenation", HELP["concatenation"], made)
+    words = view.chosen
+    found = view.concatenation()
+    colours = (PALETTE["ink"].light, SOURCES[1].colour.light, SOURCES[2].colour.light)
+    series = [
+        Series(name, values, colour, dash, found.amplitudes, chosen=name == "sum")
+        for name, values, colour, dash in zip(found.ways, found.both, colours, ("solid", "dot", "dash"), strict=True)
+    ]
+    equal = f"up to {found.difference:.0e}" if found.difference else "exactly"
+    return replace(
+        empty,
+        title=concatenation_title(found, view.step, view.times),
+        subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
+        drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
+        foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
+        actions=FILES,
+        recipe=sum_snippets.concatenation(view.source, words.adding),
+    )
 
 
 def concatenation_title(found: SumBesideConcatenation, step: int, times: str) -> str:
@@ -139,30 +125,27 @@ def concatenation_title(found: SumBesideConcatenation, step: int, times: str) ->
     return f"At {times}, the sum gives back {own}; with positions turned at random {turned}, concatenated {beside}"
 
 
-def interference_panel(view: View) -> Panel:
+@drawn_or_said("interference", "How far words and positions overlap", "interference")
+def interference_panel(view: View, empty: Panel) -> Panel:
     """Draw the mean |cos| of words and positions against the width, beside that of random directions."""
-
-    def made(empty: Panel) -> Panel:
-        words = view.chosen
-        found = view.interference()
-        at = np.array(found.widths, np.float64)
-        series = [
-            Series("as they are", found.cosines, SOURCES[0].colour.light, "solid", at, chosen=True),
-            Series("without the means", found.centred, SOURCES[2].colour.light, "dash", at),
-            Series("random directions", found.expected, PALETTE["baseline"].light, "dot", at),
-        ]
-        x, y = Axis("width d", ticks=tuple(map(float, found.widths))), Axis("mean |cos|")
-        return replace(
-            empty,
-            title=interference_title(found),
-            subtitle="Below its own width, the tables are projected at random.",
-            drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=290)),),
-            foot=f"{found.pairs:,} pairs of a word and a position · seed {found.seed}",
-            actions=FILES,
-            recipe=sum_snippets.interference(view.source, words.adding),
-        )
-
-    return panel_unless("interference", "How far words and positions overlap", HELP["interference"], made)
+    words = view.chosen
+    found = view.interference()
+    at = np.array(found.widths, np.float64)
+    series = [
+        Series("as they are", found.cosines, SOURCES[0].colour.light, "solid", at, chosen=True),
+        Series("without the means", found.centred, SOURCES[2].colour.light, "dash", at),
+        Series("random directions", found.expected, PALETTE["baseline"].light, "dot", at),
+    ]
+    x, y = Axis("width d", ticks=tuple(map(float, found.widths))), Axis("mean |cos|")
+    return replace(
+        empty,
+        title=interference_title(found),
+        subtitle="Below its own width, the tables are projected at random.",
+        drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=290)),),
+        foot=f"{found.pairs:,} pairs of a word and a position · seed {found.seed}",
+        actions=FILES,
+        recipe=sum_snippets.interference(view.source, words.adding),
+    )
 
 
 def interference_title(found: Interference) -> str:
@@ -171,41 +154,38 @@ def interference_title(found: Interference) -> str:
     return f"In {found.widths[-1]} dimensions a word and a position have |cos| {own}, random directions {chance}"
 
 
-def window_panel(view: View, opened: Sequence[Opened]) -> Panel:
+@drawn_or_said("windows", "The window of amplitudes", "window", span=2)
+def window_panel(view: View, empty: Panel, opened: Sequence[Opened]) -> Panel:
     """Draw for all sources at which sizes of positions both parts are recovered, and their own size."""
-
-    def made(empty: Panel) -> Panel:
-        found: dict[str, Sweep] = {}
-        asked: list[tuple[str, Opened, PositionAddition]] = []
-        series, left_out = [], []
-        speaking = with_tokens(opened)
-        first = PositionAddition("sinusoid", scaled=False)
-        wanted = [(source.name, source, PositionAddition()) for source in speaking]
-        wanted += [("Sinusoid", source, first) for source in speaking[:1]]
-        for name, source, adding in wanted:
-            try:
-                found[name] = one = replace(view, source=source).window(adding)
-            except HfposembError as error:
-                left_out.append(f"{name}: {one_line(error.reason, width=80)}")
-                continue
-            asked.append((name, source, adding))
-            colour, dash = (source.color, source.dash) if adding.whose == "own" else (PALETTE["ink"].light, "dot")
-            series.append(Series(name, one.both, colour, dash, one.amplitudes / one.ratio, marks=(OWN,)))
-        if not found:
-            raise HfposembError("none of the sources adds positions to its words")
-        x = Axis("norm of positions / norm of words", log=True)
-        y = Axis("word and position recovered", share=True, **WHOLE)
-        return replace(
-            empty,
-            title=window_title(found),
-            subtitle="; ".join(f"{name} {window_range(one)}" for name, one in found.items()) + ".",
-            drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=300)),),
-            foot=" · ".join(["Dots: as large as in the model", *left_out]),
-            actions=FILES,
-            recipe=sum_snippets.windows(asked),
-        )
-
-    return panel_unless("windows", "The window of amplitudes", HELP["window"], made, span=2)
+    found: dict[str, Sweep] = {}
+    asked: list[tuple[str, Opened, PositionAddition]] = []
+    series, left_out = [], []
+    speaking = with_tokens(opened)
+    first = PositionAddition("sinusoid", scaled=False)
+    wanted = [(source.name, source, PositionAddition()) for source in speaking]
+    wanted += [("Sinusoid", source, first) for source in speaking[:1]]
+    for name, source, adding in wanted:
+        try:
+            found[name] = one = replace(view, source=source).window(adding)
+        except HfposembError as error:
+            left_out.append(f"{name}: {one_line(error.reason, width=80)}")
+            continue
+        asked.append((name, source, adding))
+        colour, dash = (source.color, source.dash) if adding.whose == "own" else (PALETTE["ink"].light, "dot")
+        series.append(Series(name, one.both, colour, dash, one.amplitudes / one.ratio, marks=(OWN,)))
+    if not found:
+        raise HfposembError("none of the sources adds positions to its words")
+    x = Axis("norm of positions / norm of words", log=True)
+    y = Axis("word and position recovered", share=True, **WHOLE)
+    return replace(
+        empty,
+        title=window_title(found),
+        subtitle="; ".join(f"{name} {window_range(one)}" for name, one in found.items()) + ".",
+        drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=300)),),
+        foot=" · ".join(["Dots: as large as in the model", *left_out]),
+        actions=FILES,
+        recipe=sum_snippets.windows(asked),
+    )
 
 
 def window_range(found: Sweep) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from hfposemb.numbers import number
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line, sentence_case
 
+from ...components.help_texts import HELP
 from ...components.plot import Panel
 from ...session.opened import Opened
 from ...session.state import Session
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+P = ParamSpec("P")
 FIRST_WORD = "king"
 FIRST_ANCHORS = ("queen", "father", "bread")
 EXAMPLES = ("paris", "seven", "red", "water", "##ing", "and")
@@ -294,13 +296,26 @@ class View:
         return self._result(key, lambda: maker(self.cloud()))
 
 
-def panel_unless(key: str, title: str, help_text: str, maker: Callable[[Panel], Panel], **more: Any) -> Panel:
-    """Return the panel that ``maker`` draws, or one with the reason why it cannot be drawn."""
-    empty = Panel(key, title, help=help_text, **more)
-    try:
-        return maker(empty)
-    except HfposembError as error:
-        return replace(empty, message=f"{sentence_case(one_line(str(error)))}.")
+def drawn_or_said(
+    key: str, title: str, told: str, **more: Any
+) -> Callable[[Callable[Concatenate[View, Panel, P], Panel]], Callable[Concatenate[View, P], Panel]]:
+    """Let a function that completes an empty panel return one that says why, if it cannot be drawn.
+
+    ``told`` names the help of the panel, and ``{source}`` in the title is the source.
+    """
+
+    def decorated(draw: Callable[Concatenate[View, Panel, P], Panel]) -> Callable[Concatenate[View, P], Panel]:
+        @wraps(draw)
+        def panel(view: View, /, *given: P.args, **options: P.kwargs) -> Panel:
+            empty = Panel(key, title.format(source=view.source.name), help=HELP[told], **more)
+            try:
+                return draw(view, empty, *given, **options)
+            except HfposembError as error:
+                return replace(empty, message=f"{sentence_case(one_line(str(error)))}.")
+
+        return panel
+
+    return decorated
 
 
 def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked: Asked) -> View | None:

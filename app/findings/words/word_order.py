@@ -11,41 +11,37 @@ from hfposemb.errors import HfposembError
 from hfposemb.numbers import number
 from hfposemb.text import one_line
 
-from ...components.help_texts import HELP
 from ...components.plot import NeighbourList, NeighbourRow, Panel
 from ...recipes import sentence_snippets
 from ..chosen_word import shown
-from .sum_view import PIECES_SHOWN, View, panel_unless
+from .sum_view import PIECES_SHOWN, View, drawn_or_said
 
 
-def reorder_panel(view: View) -> Panel:
+@drawn_or_said("reorder", "The same words in another order", "word order", span=3)
+def reorder_panel(view: View, empty: Panel) -> Panel:
     """List the words of the sentence with the cosines of their inputs in another order."""
-
-    def made(empty: Panel) -> Panel:
-        found, other = other_order(view)
-        words = [i for i, place in enumerate(found.first) if not view.special(int(view.inputs.ids[place]))]
-        title, said = reorder_finding(view, found, words)
-        rows = tuple(
-            NeighbourRow(
-                f"{shown(found.pieces[i])}  {found.first[i]} → {found.second[i]}",
-                float(found.cosines[i]),
-                not found.changed[i],
-                int(found.first[i]),
-            )
-            for i in words[:PIECES_SHOWN]
+    found, other = other_order(view)
+    words = [i for i, place in enumerate(found.first) if not view.special(int(view.inputs.ids[place]))]
+    title, said = reorder_finding(view, found, words)
+    rows = tuple(
+        NeighbourRow(
+            f"{shown(found.pieces[i])}  {found.first[i]} → {found.second[i]}",
+            float(found.cosines[i]),
+            not found.changed[i],
+            int(found.first[i]),
         )
-        return replace(
-            empty,
-            title=title,
-            subtitle=f"{said} {order_of(view, other)}",
-            lists=(NeighbourList("Cosine of both inputs", "", rows),),
-            foot="Tinted: the same input. Left: position here → in the other order.",
-            recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
-            if rows
-            else None,
-        )
-
-    return panel_unless("reorder", "The same words in another order", HELP["word order"], made, span=3)
+        for i in words[:PIECES_SHOWN]
+    )
+    return replace(
+        empty,
+        title=title,
+        subtitle=f"{said} {order_of(view, other)}",
+        lists=(NeighbourList("Cosine of both inputs", "", rows),),
+        foot="Tinted: the same input. Left: position here → in the other order.",
+        recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
+        if rows
+        else None,
+    )
 
 
 def other_order(view: View) -> tuple[Reordered, str | list[int]]:

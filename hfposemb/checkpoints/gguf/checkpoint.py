@@ -7,6 +7,7 @@ query and key projections of models with rotary positions.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -24,10 +25,11 @@ from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import PLAIN, TensorInfo, as_rows, check_read
 from ..strict_json import fault, shortened
 from ..tokenizers.added_tokens import marks_in
+from ..tokenizers.small_files import Merges
 from ..tokenizers.vocabulary import Style, Vocabulary, style_by_share
 from .blocks import DECODERS, decoded
 from .config import configuration
-from .header import TOKEN_TYPES, TOKENS, GgufHeader, Texts, read_header
+from .header import MERGES, TOKEN_TYPES, TOKENS, GgufHeader, Texts, read_header
 
 _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 2, 3, 4, 5
 """Types of tokens other than the normal ones and the bytes, which their notation shows."""
@@ -214,6 +216,14 @@ class GgufCheckpoint:
     def tokenizer_kind(self) -> tuple[str, str]:
         """The names that llama.cpp has for the tokenizer's model and for what cuts a text before it."""
         return self.headers[0].text("tokenizer.ggml.model"), self.headers[0].text("tokenizer.ggml.pre")
+
+    @property
+    def merges(self) -> Merges | None:
+        """The merges of a BPE in the head, ``None`` if it states none."""
+        stated = self.headers[0].values.get(MERGES)
+        if not isinstance(stated, Texts) or not len(stated):
+            return None
+        return Merges(MERGES, json.dumps(stated.decoded()).encode())
 
     @lazy_attribute
     def vocabulary(self) -> Vocabulary | None:

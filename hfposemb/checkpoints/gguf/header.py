@@ -82,7 +82,7 @@ BY_NAME: Mapping[str, BlockType] = {one.name: one for one in TYPES.values()}
 FIRST_BYTES = 2**18
 """Size of the first read of a file, which covers the head of all but the files with a vocabulary."""
 
-TOKENS, TOKEN_TYPES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type"
+TOKENS, TOKEN_TYPES, MERGES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"
 _AHEAD = 2**23
 _BLOCK, _SINGLE = 4096, 256
 """Strings of an array walked at once: short ones, and one by one."""
@@ -125,7 +125,7 @@ class GgufHeader:
     """Parsed head of one GGUF file.
 
     Attributes:
-        values: Values of the keys, without long texts; of the arrays, the tokens, their types and short ones of
+        values: Values of the keys, without long texts; of the arrays, the tokens, their types, merges and short ones of
             numbers.
         tensors: The tensors by name; their shapes are [rows, width].
         file_bytes: Size of the file.
@@ -342,7 +342,7 @@ class _Walk:
             rule = f"states {count} elements of at least {each} bytes, but only {self.file.size - self.at} bytes follow"
             self.wrong(f"{shortened(key)} {rule}; download the file again")
         if kind == _STRING:
-            return self.strings(count, keep=key == TOKENS)
+            return self.strings(count, keep=key in (TOKENS, MERGES))
         if key != TOKEN_TYPES and count * each > _KEPT_ARRAY:
             self.skip(count * each)
             return None

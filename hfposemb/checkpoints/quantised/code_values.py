@@ -45,10 +45,6 @@ class CodeValues:
         else:
             out[:] = np.take(tuples, raw).view(np.float32)[:, : out.shape[1]]
 
-    def width_of(self, nbytes: int) -> int | None:
-        """Return the number of codes in a row of ``nbytes`` bytes; ``None`` if the last would be cut."""
-        return None if nbytes * 8 % self.bits else nbytes * 8 // self.bits
-
 
 @cache
 def _tuples_of_bytes(values: CodeValues) -> NDArray[np.void]:

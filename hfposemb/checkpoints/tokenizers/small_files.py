@@ -175,13 +175,18 @@ class Merges:
         if self.raw.count(b",") > _MOST_MERGES:
             raise SourceError(f"{self.file} exceeds the limit of {_MOST_MERGES:,} values for merges")
         try:
-            return tuple(" ".join(one) if isinstance(one, list) else str(one) for one in json.loads(self.raw))
-        except (ValueError, TypeError, RecursionError) as error:
+            return tuple(_spelled(one) if isinstance(one, list) else str(one) for one in json.loads(self.raw))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SourceError(f"merges in {self.file} are not pairs of texts; download it again") from error
 
     def equal(self, other: Merges) -> bool:
         """Return whether the merges and their order are the same, however they are written."""
         return self.raw == other.raw or self.pairs == other.pairs
+
+
+def _spelled(pair: list[str]) -> str:
+    """Return a pair as text; a space in a piece becomes what GGUF files have for it."""
+    return " ".join(piece.replace(" ", "\u0120") for piece in pair)
 
 
 def read_pipeline(path: Path) -> tuple[dict[str, Any], Merges | None]:

@@ -171,10 +171,10 @@ def test_errors_are_one_line_with_their_type(
 
 
 def test_a_bug_is_a_reference_and_nothing_else(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: object) -> None:
+    def broken(*_: object) -> None:
         raise KeyError("canary")
 
-    monkeypatch.setattr("hfposemb.app.server.api.Endpoints.info", broken)
+    monkeypatch.setattr("hfposemb.app.server.api.describe", broken)
     (result,) = call(url, ("info", {"source": "sample:bert"}))
     assert result.isError
     assert result.structuredContent is not None

@@ -15,8 +15,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hfposemb.app.server.api import Endpoints
-from hfposemb.app.server.mcp_tools import Tools
-from hfposemb.app.server.parameters import Described
+from hfposemb.app.server.mcp_tools import tools
 
 import hfposemb as hpe
 from hfposemb import app
@@ -246,7 +245,7 @@ def call(web: httpx.Client, endpoint: str, data: Any) -> tuple[str, Any]:
 def test_a_client_is_told_what_parameters_and_results_are(client: Client, web: httpx.Client, endpoint: str) -> None:
     """Names and descriptions of parameters are those of the tools for agents."""
     told = client.view_api(return_format="dict", print_info=False)["named_endpoints"][f"/{endpoint}"]
-    tool = Described.of(endpoint, getattr(Tools(Mock()), endpoint)).schema["properties"]
+    tool = tools(Mock())[f"hfposemb_{endpoint}"].described.schema["properties"]
     for one in told["parameters"]:
         assert one["parameter_name"] == one["label"]
         assert one["python_type"]["description"] == tool[one["label"]]["description"]

@@ -25,6 +25,7 @@ class Tokens:
     types: Sequence[int]
     roles: Mapping[str, int] = field(default_factory=dict)
     template: str = ""
+    merges: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ def _add_tokens(writer: gguf.GGUFWriter, tokens: Tokens) -> None:
         writer.add_uint32(f"tokenizer.ggml.{role}_token_id", row)
     if tokens.template:
         writer.add_chat_template(tokens.template)
+    if tokens.merges:
+        writer.add_token_merges(list(tokens.merges))
 
 
 def keys_of(config: Mapping[str, Any]) -> dict[str, Any]:
