@@ -72,10 +72,14 @@ def pointed_out(page: Page) -> list[str]:
 
 def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
     page = tokens(*pair, own=False)
-    points = page.evaluate(
-        """() => document.querySelector('section[data-key=map] .js-plotly-plot')._fullData
+    points = (
+        panel(page, "map")
+        .locator(".js-plotly-plot")
+        .evaluate(
+            """(node) => node._fullData
            .filter((trace) => trace.xaxis === 'x' && trace.hoverinfo !== 'skip')
            .reduce((sum, trace) => sum + trace.x.length, 0)"""
+        )
     )
     assert points == len(WORDS) + len(MANY)
     assert listed(page) == [exact(pair[0], "king"), exact(pair[1], " king")]
