@@ -204,10 +204,10 @@ and of `tests/calibration/varying.py`, whose smoothness, length or trend varies 
   follows (blocks, own speeds, and noise whose positions were moved); or where it follows a formula, and nothing is
   left over. About half of all pairs here are not tested; rates are shares of those that were. Of learned tables,
   MiniLM's is tested, and OpenAI's GPT-2 is not: it amounts to fewer than three independent rows.
-- **How much this shows**: the larger the tables, the fewer pairs were drawn, of 1,024 × 768 ten of each family. Of
-  ten pairs without a finding, the rate may still be 28 %; where hardly any pair was tested, nothing is known of the
-  family, and its power is that of a few pairs that are unlike the rest. One interval in forty lies above 5 % by
-  chance. Pairs of positions have 199 surrogates here, and at least 1,999 in a comparison.
+- **How much this shows**: the larger the tables, the fewer pairs were drawn, of 1,024 × 768 sixty independent and ten
+  related ones of most families. Of ten pairs without a finding, the rate may still be 28 %; where hardly any pair was
+  tested, nothing is known of the family, and its power is that of a few pairs that are unlike the rest. One interval
+  in forty lies above 5 % by chance. Pairs of positions have 199 surrogates here, and at least 1,999 in a comparison.
 - **Power**: rotated copies with half as much of an independent table are found in nearly all pairs that are tested.
   Copies whose positions moved are found where the tables are smooth over the distance that they moved; noise is not.
 - **Several pairs**: all rates are of one test. A comparison of several tables corrects its p values for all pairs and
