@@ -140,13 +140,14 @@ def merge_preview(a: str | Path | Embeddings, b: str | Path | Embeddings) -> Mer
         SourceError: If a source cannot be opened.
         MissingTableError: If it has no token table.
 
-    >>> import numpy as np
-    >>> import hfposemb as hpe
-    >>> a = hpe.extract("sample:gpt2")
-    >>> noise = np.random.default_rng(0).normal(0, 0.02, a.token.shape)
-    >>> b = hpe.from_arrays(token=a.token.vectors + noise, labels=a.token.labels.texts)
-    >>> hpe.merge_preview(a, b).verdict
-    'keeps'
+    Examples:
+        >>> import numpy as np
+        >>> import hfposemb as hpe
+        >>> a = hpe.extract("sample:gpt2")
+        >>> noise = np.random.default_rng(0).normal(0, 0.02, a.token.shape)
+        >>> b = hpe.from_arrays(token=a.token.vectors + noise, labels=a.token.labels.texts)
+        >>> hpe.merge_preview(a, b).verdict
+        'keeps'
     """
     models = [as_open(one) for one in (a, b)]
     (pair,) = row_pairs(models)
