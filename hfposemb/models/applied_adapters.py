@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from ..checkpoints.access import Access
@@ -65,7 +64,7 @@ def made_from(opened: Opened) -> str | None:
 
 def _front_matter(readme: str) -> Mapping[str, Any]:
     """Return the YAML at the start of a README, without what is not valid."""
-    yaml: Any = import_module("yaml")  # which has no types
+    import yaml
 
     start, found, rest = readme[:MOST_README].removeprefix("\ufeff").partition("---")
     if start.strip() or not found:

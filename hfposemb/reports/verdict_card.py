@@ -27,17 +27,16 @@ def verdict_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
     tables = _table(("figure", "value", "null", "decides from"), lines)
     if found.get("steps"):
         tables += _table(("merge", "weight of B", *FIGURES.values()), [tuple(one.values()) for one in found["steps"]])
-    rows = found.get("rows", {"because": found["reason"]})
-    answer = (
-        ""
-        if rows["because"] == found["reason"]
-        else f"<p>{_line(ROWS[rows['answer']])}: {escape(one_line(rows['because']))}.</p>"
-    )
-    notes = f"<ul>{''.join(f'<li>{_line(note)}</li>' for note in found['notes'])}</ul>"
-    compared = f"; {found['shared']:,} rows of the same tokens were compared" if lines else ""
+    rows = found.get("rows")
+    answer = ""
+    if rows is not None and rows["because"] != found["reason"]:
+        answer = f"<p>{_line(ROWS[rows['answer']])}: {escape(one_line(rows['because']))}.</p>"
+    folded = f"<ul>{''.join(f'<li>{_line(note)}</li>' for note in found['notes'])}</ul>"
+    compared = ""
     if lines:
-        notes = f"<details><summary>Evidence</summary>{tables}{notes}</details>"
-    return f"<section><p>A is {a}, B is {b}{compared}.</p><p>{_line(found['reason'])}.</p>{answer}{notes}</section>"
+        compared = f"; {found['shared']:,} rows of the same tokens were compared"
+        folded = f"<details><summary>Evidence</summary>{tables}{folded}</details>"
+    return f"<section><p>A is {a}, B is {b}{compared}.</p><p>{_line(found['reason'])}.</p>{answer}{folded}</section>"
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str | float]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -84,14 +84,12 @@ ORIGIN = PairQuestion(
     card=verdict_card,
     asks=("kinship", "kinship", FIGURES),
 )
-MERGE = PairQuestion(
+MERGE = replace(
+    ORIGIN,
     name="merge_preview",
     asked="What would a merge do?",
     label="Merge",
-    reading="Reading rows of both models…",
     compute=partial(measuring.of_rows, "merge_preview"),
-    said="verdict",
-    card=verdict_card,
     asks=("merge_preview", "merge-preview", FIGURES),
 )
 QUESTIONS = (VOCABULARY, ORIGIN, MERGE)
