@@ -34,6 +34,7 @@ PINS = {
     "threadpoolctl": "3.8.0",
     "tqdm": "4.70.1",
     "fsspec": "2026.9.0",
+    "pyyaml": "6.0.4",
     "starlette": "1.10.0",
     "brotli": "1.2.1",
     "google-re2": "1.1.20251105",
