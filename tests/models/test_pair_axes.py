@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +28,30 @@ POSITIONS = (3, 50, 700, 9000)
 AXES = ("time", "height", "width")
 
 
+@functools.cache
 def modules() -> dict[str, tuple[Any, Any]]:
     """Return module and configuration class of every type whose rotary module reads ``mrope_section``."""
     found = {}
     for file in sorted(MODELS.glob("*/modeling_*.py")):
-        if '"mrope_section"' not in file.read_text():
+        text = file.read_text()
+        if '"mrope_section"' not in text:
             continue
         module = importlib.import_module(f"transformers.models.{file.parent.name}.{file.stem}")
-        classes = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
-        reads = [one for one in classes if one.__name__.endswith("RotaryEmbedding")]
-        for rotary in (one for one in reads if '"mrope_section"' in inspect.getsource(one)):
-            model = next(
-                one for one in classes if f"{rotary.__name__}(" in inspect.getsource(one) and one is not rotary
+        sources = {re.split(r"\W", one)[0]: one for one in re.split(r"^class ", text, flags=re.M)[1:]}
+        for rotary, source in sources.items():
+            if not rotary.endswith("RotaryEmbedding") or '"mrope_section"' not in source:
+                continue
+            model = next(one for one in sources if f"{rotary}(" in sources[one] and one != rotary)
+            takes = inspect.signature(getattr(module, model).__init__).parameters["config"].annotation
+            found[file.parent.name] = (
+                getattr(module, rotary),
+                getattr(module, takes) if isinstance(takes, str) else takes,
             )
-            takes = inspect.signature(model.__init__).parameters["config"].annotation
-            found[file.parent.name] = (rotary, getattr(module, takes) if isinstance(takes, str) else takes)
     return found
 
 
-MODULES = modules()
-
-
 def test_every_type_with_sections_is_known() -> None:
-    assert set(MODULES) == set(_TYPES)
+    assert set(modules()) == set(_TYPES)
 
 
 def live_axes(module: Any, frequencies: np.ndarray[Any, Any], layers: str | None) -> list[set[int]]:
@@ -69,7 +72,7 @@ def live_axes(module: Any, frequencies: np.ndarray[Any, Any], layers: str | None
 @pytest.mark.parametrize("own", [False, True])
 def test_pairs_equal_the_live_module(kind: str, own: bool) -> None:
     """The stated sections, and those of the type where none are stated."""
-    made, takes = MODULES[kind]
+    made, takes = modules()[kind]
     arrangement, usual = _TYPES[kind]
     sections = [4, 4, 8] if arrangement == "alternating" else [4, 6, 6]
     if arrangement == "by dimension":
