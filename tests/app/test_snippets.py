@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe
 from hfposemb.analysis.positions.probes import noise_like, position_probes
+from hfposemb.analysis.projection import umap_layout
 from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
@@ -41,9 +43,16 @@ LONGEST = 14  # lines
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_draws() -> Iterator[None]:
-    """What chance gives is no part of what is compared."""
+def few_draws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What chance gives is no part of what is compared, and a tenth of each UMAP's epochs is as different as all."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        whole = umap_layout.optimised_layout
+
+        def shorter(*given: Any, epochs: int, **more: Any) -> Any:
+            return whole(*given, epochs=-(-epochs // 10), **more)
+
+        patch.setattr(umap_layout, "optimised_layout", shorter)
         patch.setattr(limits, "COMPARISON_DRAWS", 3)
         patch.setattr(limits, "TRAINING_DRAWS", 3)
         yield

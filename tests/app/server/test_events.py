@@ -6,7 +6,7 @@ import json
 import random
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import gradio as gr
@@ -158,11 +158,13 @@ def strike(url: str, rounds: int) -> list[Any]:
             for headers in HEADERS:
                 for path in ("", "info", "queue/join", "../"):
                     ask("POST" if path == "queue/join" else "GET", path, headers=headers)
-            for raw in RAW:
-                with suppress(OSError), socket.create_connection(web.base_url.netloc.decode().split(":"), 5) as one:
-                    one.sendall(raw)
-                    one.settimeout(0.3)
-                    one.recv(4096)
+            with ExitStack() as stack:
+                for raw in RAW:
+                    one = stack.enter_context(socket.create_connection(web.base_url.netloc.decode().split(":"), 0.3))
+                    with suppress(OSError):
+                        one.sendall(raw)
+                with suppress(OSError):
+                    one.recv(4096)  # by then all have been read
     return answers
 
 

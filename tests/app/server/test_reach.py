@@ -7,6 +7,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from hfposemb import app
 from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.serving import REFUSAL, Served, Visitor, alerts, serving
+from tests.support.app.serving import REFUSAL, Visitor, alerts, serving
 
 VARIABLES = ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_SHARE", "SPACE_ID", "HFPOSEMB_AUTH", "CI", "BROWSER")
 
@@ -111,16 +112,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LOGIN = ("ada", "lovelace:1815")
 
 
+@contextmanager
+def commanded(*arguments: str) -> Iterator[str]:
+    """Start the app in this process as the command does; yield its address on the network."""
+    launch, started = app.launch, []
+    here = {"warm": False, "prevent_thread_lock": True}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "launch", lambda *given, **options: started.append(launch(*given, **options | here)))
+        assert main(["app", "--no-open", *arguments]) == 0
+    (blocks,) = started
+    try:
+        yield f"http://{outside()}:{blocks.server_port}"
+    finally:
+        blocks.close(verbose=False)
+
+
 @pytest.fixture(scope="module")
-def strangers(folder: Path) -> Iterator[Served]:
-    """The app on this machine's own address, with a password, as the command starts it."""
-    arguments = ("--host", outside(), "--no-open", "--auth", f"@{folder / 'logins'}")
-    with serving(folder, arguments=arguments, host=outside()) as served:
-        yield served
+def strangers(folder: Path) -> Iterator[str]:
+    """The app on this machine's own address, with a password."""
+    with commanded("--host", outside(), "--auth", f"@{folder / 'logins'}", "sinusoidal:8x4") as url:
+        yield url
 
 
-def test_neighbour_on_the_network_opens_no_file(strangers: Served, folder: Path) -> None:
-    page = Visitor(strangers.url, login=LOGIN)
+def test_neighbour_on_the_network_opens_no_file(strangers: str, folder: Path) -> None:
+    page = Visitor(strangers, login=LOGIN)
     page.choose(["sinusoidal:8x4", str(folder / "model")])
     assert alerts(page) == {REFUSAL}
     for endpoint, data in (("info", ["SOURCE"]), ("neighbours", ["SOURCE", "king", 3, "cosine", "", False])):
@@ -133,11 +148,10 @@ def test_neighbour_on_the_network_opens_no_file(strangers: Served, folder: Path)
         assert page.client.get(f"/gradio_api/file={path}").status_code == 403
     assert page.client.post("/gradio_api/upload", files={"files": ("x", b"x")}).status_code == 403
     page.close()
-    assert "Public mode: visitors can open Hub models and built-ins, not files on this machine" in strangers.said
 
 
-def test_password_stands_before_everything(strangers: Served) -> None:
-    with httpx.Client(base_url=strangers.url) as client:
+def test_password_stands_before_everything(strangers: str) -> None:
+    with httpx.Client(base_url=strangers) as client:
         for path in ("/config", "/gradio_api/info", "/gradio_api/openapi.json"):
             assert client.get(path).status_code == 401, path
         assert client.get("/gradio_api/file=/etc/passwd").status_code == 403
@@ -147,27 +161,19 @@ def test_password_stands_before_everything(strangers: Served) -> None:
         assert wrong.status_code == 400
         assert client.get("/config").status_code == 401
     for login in (LOGIN, ("alan", "turing")):
-        Visitor(strangers.url, login=login).close()
+        Visitor(strangers, login=login).close()
 
 
-def test_trusted_app_opens_files_for_whoever_reaches_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, launch, started = str(folder / "model"), app.launch, []
-    here = {"warm": False, "prevent_thread_lock": True}
-    monkeypatch.setattr(app, "launch", lambda *given, **options: started.append(launch(*given, **options | here)))
-    assert main(["app", "--host", "0.0.0.0", "--trusted", "--no-open", source, "sinusoidal:8x4"]) == 0
-    (blocks,) = started
-    try:
-        page = Visitor(f"http://{outside()}:{blocks.server_port}")
+def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(folder / "model")
+    with commanded("--host", "0.0.0.0", "--trusted", source, "sinusoidal:8x4") as url:
+        page = Visitor(url)
         assert not alerts(page)
         called = page.client.post("/gradio_api/call/info", json={"data": [source]}).json()["event_id"]
         answer = page.client.get(f"/gradio_api/call/info/{called}").text
         assert answer.startswith("event: complete"), answer
         assert "13" in answer
         page.close()
-    finally:
-        blocks.close(verbose=False)
     assert "Trusted mode: anyone who can reach 0.0.0.0 can open every file on this machine" in capsys.readouterr().out
 
 
