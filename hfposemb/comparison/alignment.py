@@ -23,6 +23,7 @@ from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, compute_always, over_
 from ..analysis.row_values import Progress
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
+from ..numbers import number
 from ..tables.embeddings import Embeddings, stack
 from ..tables.null_comparison import LEVEL, Kind, Null, beside
 from ..tables.tabular import Columns, Tabular
@@ -286,7 +287,8 @@ class Alignment(Tabular):
         if self.least_found is not None and (self.p("CKA") or 0) > LEVEL:
             said.append(local_variogram.power_note(self.least_found))
         if self.alike_in_profile:
-            each = " and ".join(f"{name} (correlation {value:.2f})" for name, value in self.alike_in_profile.items())
+            likeness = {name: number(value, digits=2) for name, value in self.alike_in_profile.items()}
+            each = " and ".join(f"{name} (correlation {value})" for name, value in likeness.items())
             said.append(f"alike in profile, which says nothing of the vectors: {each}")
         return tuple(said)
 
@@ -366,7 +368,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
     rest: float | None = None
     with suppress(InputError):
         rest = cka(*(without_leading(np.asarray(side.given, np.float64)) for side in (first, second)))
-        notes.append(f"CKA without the {LEADING} leading components of either table is {rest:.3f}")
+        notes.append(f"CKA without the {LEADING} leading components of either table is {number(rest)}")
     observed: dict[str, float] = {}
     # Rank measures come last, after the other measures have released their memory.
     for name in sorted(MEASURES, key=lambda name: name in _RANKED):

@@ -26,7 +26,10 @@ def verdict_card(found: Mapping[str, Any], names: Sequence[str]) -> str:
     ]
     tables = _table(("figure", "value", "null", "decides from"), lines)
     if found.get("steps"):
-        tables += _table(("merge", "weight of B", *FIGURES.values()), [tuple(one.values()) for one in found["steps"]])
+        steps = [
+            (one["method"], number(one["weight"], digits=1), *(one[name] for name in FIGURES)) for one in found["steps"]
+        ]
+        tables += _table(("merge", "weight of B", *FIGURES.values()), steps)
     rows = found.get("rows")
     answer = ""
     if rows is not None and rows["because"] != found["reason"]:

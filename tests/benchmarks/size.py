@@ -116,7 +116,7 @@ def _opened(browser: Browser, folder: Path, one: Vocabulary, variables: dict[str
         drawn(page)
         process = psutil.Process(served.process.pid)
         before = process.memory_info().rss
-        field = page.get_by_label("Models to compare (up to 4)").locator("visible=true")
+        field = page.get_by_label("Models to compare").locator("visible=true")
         field.click()
         field.press_sequentially(one.name, delay=10)
         began = time.perf_counter()

@@ -25,6 +25,7 @@ from hfposemb.comparison.alignment import (
     procrustes,
     rsa,
 )
+from hfposemb.numbers import number
 from hfposemb.tables.null_comparison import Null, Side, beside
 
 Rows = NDArray[np.float64]
@@ -61,7 +62,7 @@ def test_cka_is_also_given_without_the_components_that_decide_it() -> None:
     found = align(first, second, "position", draws=0)
     assert found.observed["CKA"] > 0.9
     assert found.without_leading == pytest.approx(0, abs=0.05)
-    assert f"CKA without the 3 leading components of either table is {found.without_leading:.3f}" in found.notes
+    assert f"CKA without the 3 leading components of either table is {number(found.without_leading)}" in found.notes
     assert align(first, first, "position", draws=0).without_leading == pytest.approx(1)
     flat = hpe.from_arrays(position=noise(40, 3) @ noise(3, 8, 1))
     assert align(flat, flat, "position", draws=0).without_leading is None

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...numbers import percent
+from ...numbers import number, percent
 from .surrogates import Rows
 
 PARTS = 8
@@ -358,5 +358,6 @@ def profile_note(left: Residuals, right: Residuals) -> tuple[str, dict[str, floa
         related = float(np.corrcoef(*logs)[0, 1]) if min(float(values.std()) for values in logs) > 0 else 0.0
         if related >= ALIKE and min(folds) >= VARIES:
             alike[name] = related
-        said.append(f"the {name} varies {folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {related:.2f})")
+        how = f"{folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {number(related, digits=2)})"
+        said.append(f"the {name} varies {how}")
     return f"along the tables, in {PARTS} parts, {' and '.join(said)}", alike
