@@ -287,8 +287,8 @@ class Alignment(Tabular):
         if self.least_found is not None and (self.p("CKA") or 0) > LEVEL:
             said.append(local_variogram.power_note(self.least_found))
         if self.alike_in_profile:
-            likeness = {name: number(value, digits=2) for name, value in self.alike_in_profile.items()}
-            each = " and ".join(f"{name} (correlation {value})" for name, value in likeness.items())
+            alike = self.alike_in_profile.items()
+            each = " and ".join(f"{name} (correlation {number(value, digits=2)})" for name, value in alike)
             said.append(f"alike in profile, which says nothing of the vectors: {each}")
         return tuple(said)
 

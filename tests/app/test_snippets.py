@@ -44,7 +44,7 @@ LONGEST = 14  # lines
 
 @pytest.fixture(scope="module", autouse=True)
 def few_draws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What chance gives is no part of what is compared, and a tenth of each UMAP's epochs is as different as all."""
+    """What chance gives is no part of what is compared; UMAPs of views and of snippets run a tenth of their epochs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
         whole = umap_layout.optimised_layout

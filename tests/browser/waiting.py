@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-POLL = 25  # ms
-PATIENCE = 2_400  # polls
+POLL = 100  # ms
+PATIENCE = 600  # polls
 
 _SEEN = """
   const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);

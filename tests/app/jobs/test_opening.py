@@ -142,7 +142,7 @@ async def settled(hub: FakeHub) -> int:
     seen, before = -1, 0
     while seen != before:
         seen, before = before, sent(hub)
-        await asyncio.sleep(0.2)  # ten pieces of what a rate lets through
+        await asyncio.sleep(0.2)  # a rate lets ten pieces through in this time
     return seen
 
 

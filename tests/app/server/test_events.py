@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -160,11 +161,10 @@ def strike(url: str, rounds: int) -> list[Any]:
                     ask("POST" if path == "queue/join" else "GET", path, headers=headers)
             with ExitStack() as stack:
                 for raw in RAW:
-                    one = stack.enter_context(socket.create_connection(web.base_url.netloc.decode().split(":"), 0.3))
                     with suppress(OSError):
-                        one.sendall(raw)
-                with suppress(OSError):
-                    one.recv(4096)  # by then all have been read
+                        address = web.base_url.netloc.decode().split(":")
+                        stack.enter_context(socket.create_connection(address, 5)).sendall(raw)
+                time.sleep(0.3)  # all stay open until the server has read them
     return answers
 
 

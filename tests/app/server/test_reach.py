@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gradio as gr
 import httpx
@@ -112,30 +113,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LOGIN = ("ada", "lovelace:1815")
 
 
+class Commanded(NamedTuple):
+    """An app that the command started: its address on the network, and what was printed."""
+
+    url: str
+    said: str
+
+
 @contextmanager
-def commanded(*arguments: str) -> Iterator[str]:
-    """Start the app in this process as the command does; yield its address on the network."""
+def commanded(*arguments: str) -> Iterator[Commanded]:
+    """Start the app in this process as the command does."""
     launch, started = app.launch, []
     here = {"warm": False, "prevent_thread_lock": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "launch", lambda *given, **options: started.append(launch(*given, **options | here)))
-        assert main(["app", "--no-open", *arguments]) == 0
+        with redirect_stdout(io.StringIO()) as printed:
+            assert main(["app", "--no-open", *arguments]) == 0
     (blocks,) = started
     try:
-        yield f"http://{outside()}:{blocks.server_port}"
+        yield Commanded(f"http://{outside()}:{blocks.server_port}", printed.getvalue())
     finally:
         blocks.close(verbose=False)
 
 
 @pytest.fixture(scope="module")
-def strangers(folder: Path) -> Iterator[str]:
+def strangers(folder: Path) -> Iterator[Commanded]:
     """The app on this machine's own address, with a password."""
-    with commanded("--host", outside(), "--auth", f"@{folder / 'logins'}", "sinusoidal:8x4") as url:
-        yield url
+    with commanded("--host", outside(), "--auth", f"@{folder / 'logins'}", "sinusoidal:8x4") as served:
+        yield served
 
 
-def test_neighbour_on_the_network_opens_no_file(strangers: str, folder: Path) -> None:
-    page = Visitor(strangers, login=LOGIN)
+def test_neighbour_on_the_network_opens_no_file(strangers: Commanded, folder: Path) -> None:
+    page = Visitor(strangers.url, login=LOGIN)
     page.choose(["sinusoidal:8x4", str(folder / "model")])
     assert alerts(page) == {REFUSAL}
     for endpoint, data in (("info", ["SOURCE"]), ("neighbours", ["SOURCE", "king", 3, "cosine", "", False])):
@@ -148,10 +157,11 @@ def test_neighbour_on_the_network_opens_no_file(strangers: str, folder: Path) ->
         assert page.client.get(f"/gradio_api/file={path}").status_code == 403
     assert page.client.post("/gradio_api/upload", files={"files": ("x", b"x")}).status_code == 403
     page.close()
+    assert "Public mode: visitors can open Hub models and built-ins, not files on this machine" in strangers.said
 
 
-def test_password_stands_before_everything(strangers: str) -> None:
-    with httpx.Client(base_url=strangers) as client:
+def test_password_stands_before_everything(strangers: Commanded) -> None:
+    with httpx.Client(base_url=strangers.url) as client:
         for path in ("/config", "/gradio_api/info", "/gradio_api/openapi.json"):
             assert client.get(path).status_code == 401, path
         assert client.get("/gradio_api/file=/etc/passwd").status_code == 403
@@ -161,20 +171,20 @@ def test_password_stands_before_everything(strangers: str) -> None:
         assert wrong.status_code == 400
         assert client.get("/config").status_code == 401
     for login in (LOGIN, ("alan", "turing")):
-        Visitor(strangers, login=login).close()
+        Visitor(strangers.url, login=login).close()
 
 
-def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path) -> None:
     source = str(folder / "model")
-    with commanded("--host", "0.0.0.0", "--trusted", source, "sinusoidal:8x4") as url:
-        page = Visitor(url)
+    with commanded("--host", "0.0.0.0", "--trusted", source, "sinusoidal:8x4") as served:
+        page = Visitor(served.url)
         assert not alerts(page)
         called = page.client.post("/gradio_api/call/info", json={"data": [source]}).json()["event_id"]
         answer = page.client.get(f"/gradio_api/call/info/{called}").text
         assert answer.startswith("event: complete"), answer
         assert "13" in answer
         page.close()
-    assert "Trusted mode: anyone who can reach 0.0.0.0 can open every file on this machine" in capsys.readouterr().out
+    assert "Trusted mode: anyone who can reach 0.0.0.0 can open every file on this machine" in served.said
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,10 @@ def _elsewhere(browser: Browser, url: str, enough: Callable[[dict[str, Any]], bo
 def _settled(page: Page, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Return what is drawn, once it is enough and has not changed for a moment, or what there is after a while."""
     found: dict[str, Any] = {}
-    for _ in range(60):
+    for _ in range(20):
         before, found = found, _arrays(page)
         if found == before and enough(found):
             break
-        page.wait_for_timeout(500)
+        page.wait_for_timeout(1500)
         drawn(page)
     return found
