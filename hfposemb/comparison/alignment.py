@@ -440,7 +440,7 @@ def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, see
     places = pair.places - pair.places[0]
     step = 1 + int(places[-1]) // local_variogram.MOST_ROWS
     if step > 1:
-        notes.append(f"chance levels are of every {step}th position")
+        notes.append(f"chance levels are of one position in {step}")
     taken = np.flatnonzero(places % step == 0)
     try:
         left, right = (
