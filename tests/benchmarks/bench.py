@@ -1,4 +1,4 @@
-"""Compare what this package costs with its bounds and with other libraries.
+"""Compare what this package costs with its bounds.
 
 ``python -m tests.benchmarks.bench [--quick] [--only GROUP,…]``. Every figure is the median of interleaved runs (ours,
 bound, ours, bound, …) in one script on one machine, and what counts is the ratio beside its goal. Files are read from
@@ -30,8 +30,7 @@ from .computing import (
     umap_rows,
 )
 from .cost import ROOT, Row
-from .kept_run import Found, machine, name_of, read_values, value_of, worse, write_values
-from .peers import Peer, missing, peer_rows
+from .kept_run import Found, machine, read_values, worse, write_values
 from .reading import counted_rows, gguf_rows, hub_rows, import_rows, local_rows, process_rows, write_gpt2
 from .size import size_rows
 from .surveying import COUNTS, survey_rows
@@ -101,15 +100,11 @@ def _surveys(given: Setting) -> Iterator[Row]:
     return survey_rows(rounds=given.slow, counts=(10, 20) if given.quick else COUNTS)
 
 
-def _peers(given: Setting) -> Iterator[Peer]:
-    return peer_rows(given.gpt2, given.tokens, rounds=given.slow, quick=given.quick)
-
-
 @dataclass(frozen=True)
 class Group:
     """Some lines that run together, and whether ``--quick`` has them."""
 
-    lines: Callable[[Setting], Iterator[Row | Peer]]
+    lines: Callable[[Setting], Iterator[Row]]
     quick: bool = True
 
 
@@ -125,12 +120,11 @@ GROUPS: dict[str, Group] = {
     "umap-large": Group(lambda _: large_umap_rows(), quick=False),
     "neighbours": Group(_neighbours),
     "alignment": Group(_alignment),
-    "peers": Group(_peers, quick=False),
 }
-"""In the order in which they run; the peers come last, since some bring threads of their own into this process."""
+"""In the order in which they run."""
 
 
-def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row | Peer], None]) -> Found:
+def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row], None]) -> Found:
     """Run some groups, and show each line when it is there."""
     found = Found()
     with tempfile.TemporaryDirectory() as made:
@@ -138,7 +132,7 @@ def measure(names: Sequence[str], *, quick: bool, show: Callable[[Row | Peer], N
         for name in names:
             began = time.perf_counter()
             for one in GROUPS[name].lines(given):
-                found.add(one)
+                found.rows.append(one)
                 show(one)
             found.seconds[name] = time.perf_counter() - began
             print(f"-- {name}: {found.seconds[name]:.0f} s", flush=True)
@@ -163,25 +157,17 @@ def main() -> None:
     given = parser.parse_args()
     before = {} if given.quick else read_values()
 
-    def show(one: Row | Peer) -> None:
+    def show(one: Row) -> None:
         times = worse(one, before)
-        text = line(one) if isinstance(one, Row) else _beside(one)
-        print(text + (f"  ▲ {times:.2f} × the run before" if times else ""), flush=True)
+        print(line(one) + (f"  ▲ {times:.2f} × the run before" if times else ""), flush=True)
 
     names = given.only or [name for name, group in GROUPS.items() if group.quick or not given.quick]
     found = measure(names, quick=given.quick, show=show)
     print(f"{sum(found.seconds.values()) / 60:.1f} minutes")
-    if absent := missing():
-        print(f"peers not installed: {', '.join(absent)}; pip install -e '.[bench]'")
     if given.quick or given.only:
         return
-    PAGE.write_text(page_text(found, before=before, missing=absent, machine=machine()), encoding="utf-8")
+    PAGE.write_text(page_text(found, before=before, machine=machine()), encoding="utf-8")
     write_values(found)
-
-
-def _beside(one: Peer) -> str:
-    ours, theirs = one.costs
-    return f"   {name_of(one):<80} {value_of(one):.3g} × {ours} over {theirs}; {one.note}"
 
 
 if __name__ == "__main__":

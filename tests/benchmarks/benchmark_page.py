@@ -1,31 +1,24 @@
-"""The text of ``docs/benchmarks.md``: a table of bounds and one of peers."""
+"""The text of ``docs/benchmarks.md``: a table of bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any
 
-from .cost import Row, span, times
-from .kept_run import WORSE, Found, name_of, regressions
-from .peers import Peer
+from .cost import Row
+from .kept_run import WORSE, Found, regressions
 
 
-def page_text(found: Found, *, before: Mapping[str, float], missing: Sequence[str], machine: Mapping[str, Any]) -> str:
+def page_text(found: Found, *, before: Mapping[str, float], machine: Mapping[str, Any]) -> str:
     """Return the page of a run, with what is worse than in the run before marked.
 
     Args:
         found: What was measured.
         before: The figures of the run before by the names of their lines; empty where there is none.
-        missing: Peers that are not installed.
         machine: Where and when it was measured.
     """
-    marked = regressions((*found.rows, *found.peers), before)
-    lines = [
-        *_head(found, machine, marked, compared=bool(before)),
-        *_bounds(found.rows, marked),
-        *_peers(found.peers, marked, missing),
-    ]
+    marked = regressions(found.rows, before)
+    lines = [*_head(found, machine, marked, compared=bool(before)), *_bounds(found.rows, marked)]
     return "\n".join(lines) + "\n"
 
 
@@ -75,15 +68,3 @@ def _bounds(rows: Sequence[Row], marked: Mapping[str, float]) -> Iterator[str]:
     for row in sorted(rows, key=lambda row: row.number):
         found = _ranged(row.found, row.spread) + _mark(row.name, marked)
         yield f"| {row.number} | {row.name} | {row.ours} | {row.bound} | {found} | {row.goal} | {_verdict(row)} |"
-
-
-def _peers(peers: Sequence[Peer], marked: Mapping[str, float], missing: Sequence[str]) -> Iterator[str]:
-    yield "\n## Beside other libraries\n"
-    if missing:
-        yield f"Left out, not installed here: {', '.join(missing)}. To have them: `pip install -e '.[bench]'`.\n"
-    yield "| operation | library | ours | theirs | ours over theirs | |"
-    yield "|---|---|---|---|---|---|"
-    for peer in peers:
-        ours, theirs = map(str, peer.costs)
-        found = _ranged(times(median(peer.ratios)), span(peer.ratios, times)) + _mark(name_of(peer), marked)
-        yield f"| {peer.name} | {peer.library} | {ours} | {theirs} | {found} | {peer.note} |"

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from .cost import ROOT, Row
-from .peers import Peer
 
 KEPT = ROOT / "docs" / "benchmarks.json"
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "umap-learn", "torch", "transformers", "huggingface_hub")
@@ -27,38 +25,20 @@ class Found:
     """All that a run has found, and how many seconds each group took."""
 
     rows: list[Row] = field(default_factory=list)
-    peers: list[Peer] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def add(self, one: Row | Peer) -> None:
-        """Put a line where it belongs."""
-        if isinstance(one, Peer):
-            self.peers.append(one)
-        else:
-            self.rows.append(one)
 
-
-def name_of(one: Row | Peer) -> str:
-    """Return what a line is found by in the run before."""
-    return f"{one.name}, over {one.library}" if isinstance(one, Peer) else one.name
-
-
-def value_of(one: Row | Peer) -> float | None:
-    """Return what a line is compared by, the smaller the better."""
-    return median(one.ratios) if isinstance(one, Peer) else one.value
-
-
-def worse(one: Row | Peer, before: Mapping[str, float]) -> float | None:
+def worse(one: Row, before: Mapping[str, float]) -> float | None:
     """Return how many times the figure of the run before this one is, where that is too many times."""
-    now, then = value_of(one), before.get(name_of(one))
+    now, then = one.value, before.get(one.name)
     if now is None or then is None or now <= WORSE * then:
         return None
     return now / then if then > 0 else float("inf")
 
 
-def regressions(lines: Iterable[Row | Peer], before: Mapping[str, float]) -> dict[str, float]:
+def regressions(lines: Iterable[Row], before: Mapping[str, float]) -> dict[str, float]:
     """Return which lines are worse than in the run before, and how many times."""
-    found = {name_of(one): worse(one, before) for one in lines}
+    found = {one.name: worse(one, before) for one in lines}
     return {name: times for name, times in found.items() if times is not None}
 
 
@@ -71,19 +51,12 @@ def read_values(path: Path = KEPT) -> dict[str, float]:
 
 def write_values(found: Found, path: Path = KEPT) -> None:
     """Keep a run: where and when, the seconds of each group, and of each line its figure and its text."""
-    lines = {
-        name_of(one): {"value": value, **_said(one)}
-        for one in (*found.rows, *found.peers)
-        if (value := value_of(one)) is not None
-    }
+    lines = {one.name: {"value": one.value, **_said(one)} for one in found.rows if one.value is not None}
     run = {"machine": machine(), "seconds": {name: round(taken, 1) for name, taken in found.seconds.items()}}
     path.write_text(json.dumps({**run, "lines": lines}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _said(one: Row | Peer) -> dict[str, Any]:
-    if isinstance(one, Peer):
-        ours, theirs = map(str, one.costs)
-        return {"ours": ours, "theirs": theirs, "ratios": one.ratios}
+def _said(one: Row) -> dict[str, Any]:
     return {"ours": one.ours, "bound": one.bound, "spread": one.spread, "goal": one.goal, "met": one.met}
 
 

@@ -13,7 +13,6 @@ from tests.benchmarks import bench
 from tests.benchmarks.benchmark_page import line, page_text
 from tests.benchmarks.cost import Cost, Pair, beside, count, middle, ratio, ratios, score
 from tests.benchmarks.kept_run import Found, read_values, regressions, write_values
-from tests.benchmarks.peers import Peer
 
 MACHINE = {
     "date": "2030-01-01",
@@ -32,15 +31,12 @@ def pair(ours: list[float], theirs: list[float]) -> Pair:
 
 def found_of(*lines: Any) -> Found:
     """Return a run with these lines."""
-    found = Found(seconds={"pca": 60.0})
-    for one in lines:
-        found.add(one)
-    return found
+    return Found(list(lines), {"pca": 60.0})
 
 
-def written(found: Found, before: dict[str, float] | None = None, missing: tuple[str, ...] = ()) -> str:
+def written(found: Found, before: dict[str, float] | None = None) -> str:
     """Return the page of a run."""
-    return page_text(found, before=before or {}, missing=missing, machine=MACHINE)
+    return page_text(found, before=before or {}, machine=MACHINE)
 
 
 def test_a_ratio_is_that_of_each_round() -> None:
@@ -76,30 +72,24 @@ def test_a_figure_is_marked_from_fifteen_percent_on(before: float | None, mark: 
 def test_what_is_kept_is_what_the_next_run_reads(tmp_path: Path) -> None:
     path = tmp_path / "benchmarks.json"
     assert read_values(path) == {}
-    peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]))
     rows = (ratio(7, "PCA", pair([2.0], [1.0]), 3), count(13, "app", 80.0, 100, unit="ms"))
-    found = found_of(*rows, peer)
+    found = found_of(*rows)
     write_values(found, path)
     kept = read_values(path)
-    assert kept == {"PCA": 2.0, "app": 80.0, "nearest of one row, over faiss": 0.75}
-    assert regressions((*found.rows, *found.peers), kept) == {}
+    assert kept == {"PCA": 2.0, "app": 80.0}
+    assert regressions(found.rows, kept) == {}
     run = json.loads(path.read_text(encoding="utf-8"))
     assert run["seconds"] == {"pca": 60.0}
     assert run["machine"]["cores"] >= 1
 
 
 def test_the_page_has_every_line_once_and_a_table_is_a_table() -> None:
-    peer = Peer("nearest of one row", "faiss", pair([1.0, 4.0], [2.0, 4.0]), "trustworthiness 1 and 1")
     rows = (count(13, "app", 180.0, 100, unit="ms"), ratio(7, "PCA", pair([2.0, 3.0], [1.0, 1.0]), 3))
-    page = written(found_of(*rows, peer), missing=("openTSNE",))
+    page = written(found_of(*rows))
     assert "1 of 2 goals met" in page
     assert "| 7 | PCA | 2.5 s [2 s – 3 s] (2.5 s CPU) | 1 s [1 s – 1 s] (1 s CPU) |" in page
     assert page.index("| 7 | PCA") < page.index("| 13 | app")  # in the order of the goals
     assert "| **missed** |" in page
-    assert "| nearest of one row | faiss |" in page
-    assert "| 0.75 × [0.50 × – 1.00 ×] |" in page
-    assert "openTSNE. To have them: `pip install -e '.[bench]'`" in page
-    assert "not installed" not in written(found_of(*rows, peer))
     for table in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
         assert len({one.count("|") for one in table.splitlines()}) == 1
     assert all(row.name in line(row) for row in rows)
