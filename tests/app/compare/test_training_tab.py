@@ -14,7 +14,6 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app.components.step import of_steps
 from hfposemb.app.findings import training_run
 from hfposemb.app.findings.training_run import (
     LAST,
@@ -35,6 +34,7 @@ from hfposemb.app.limits import PUBLIC_CHECKPOINTS
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import training
+from hfposemb.app.tabs.training import of_steps
 
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.samples import folder

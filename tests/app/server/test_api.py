@@ -15,7 +15,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hfposemb.app.server.api import Endpoints
-from hfposemb.app.server.mcp_tools import tools
+from hfposemb.app.server.mcp_server import tools
 
 import hfposemb as hpe
 from hfposemb import app
