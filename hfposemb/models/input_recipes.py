@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,10 +12,8 @@ from ..tables.inputs import Affine, InputRecipe, LayerNorm, RootMeanSquareNorm
 from ..tables.table import EmbeddingTable
 from .architectures.config_values import real_number, whole_number
 from .architectures.families import BY_NAMES, NORMS_WITH_FIXED_EPS, InputRule, is_known, no_inputs
-from .architectures.table_names import tower_of
+from .architectures.table_names import NUMBERED, tower_of
 from .opened_model import Opened
-
-_NUMBERED = re.compile(r"\.\d+\.")
 
 
 def recipe(
@@ -127,7 +124,7 @@ def _named(opened: Opened, modules: tuple[str, ...], endings: tuple[str, ...], n
             for name in opened.tensors.names()
             for ending in endings
             if f".{name}".endswith(f".{module}{ending}")
-            and not _NUMBERED.search(f".{name}.")
+            and not NUMBERED.search(f".{name}.")
             and tower_of(name) in {tower, "", "encoder" if tower == "" else tower}
         ]
         if fitting:

@@ -33,7 +33,6 @@ GOALS = {
 
 CAUSES = {
     "decision_transformer": "it reads states and returns; its vocabulary has one token",
-    "rf_detr": "its table is inside a numbered module, and numbered modules are skipped",
 }
 """Why a type is missed."""
 

@@ -41,7 +41,7 @@ SOME = (
         "moshi",
         "mpt",
     ),
-    *("opt", "pegasus", "phi3", "prophetnet", "qwen2_vl", "roberta", "sam", "speecht5", "swin", "t5", "t5gemma"),
+    *("opt", "pegasus", "phi3", "prophetnet", "qwen2_vl", "rf_detr", "roberta", "sam", "speecht5", "swin", "t5", "t5gemma"),
     *("tapas", "vit", "wav2vec2-bert", "wavlm", "whisper", "xglm", "xlm", "xlnet"),
 )
 """Types of every mechanism, offset, formula and kind of tower."""

@@ -80,6 +80,7 @@ def _names() -> dict[str, Any]:
         "token_endings": list(table_names.TOKEN_ENDINGS),
         "loose_token_endings": list(table_names.LOOSE_TOKEN_ENDINGS),
         "whole_token_names": sorted(table_names.WHOLE_TOKEN_NAMES),
+        "numbered": table_names.NUMBERED.pattern,
         "numbered_token": table_names.NUMBERED_TOKEN,
         "no_tokens": table_names.NO_TOKENS.pattern,
         "position_ending": table_names.POSITION_ENDING.pattern.replace("(?P<", "(?<"),

@@ -113,7 +113,8 @@ SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
 """Ending of a token table whose number is not that of a layer."""
 
-_NUMBERED = re.compile(r"\.\d+\.")
+NUMBERED = re.compile(r"(?<!\.backbone)\.\d+\.")
+"""Name inside a layer, between dots; a backbone in a list of its own, as RF-DETR's, is no layer."""
 
 
 @lru_cache(maxsize=4096)
@@ -205,7 +206,7 @@ def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
 # Models have the same names, and a name does not change its meaning.
 @lru_cache(maxsize=16)
 def _outside(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if not _NUMBERED.search(f".{name.removesuffix(NUMBERED_TOKEN)}."))
+    return tuple(name for name in names if not NUMBERED.search(f".{name.removesuffix(NUMBERED_TOKEN)}."))
 
 
 @lru_cache(maxsize=1024)

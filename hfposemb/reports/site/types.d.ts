@@ -12,6 +12,7 @@ interface SiteRules {
   token_endings: string[];
   loose_token_endings: string[];
   whole_token_names: string[];
+  numbered: string;
   numbered_token: string;
   no_tokens: string;
   position_ending: string;

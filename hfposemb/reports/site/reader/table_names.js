@@ -2,7 +2,6 @@
 
 import { towerIn } from "./config.js";
 
-const NUMBERED = /\.\d+\./;
 const BEST_MODULES = ["wpe", "embed_positions", "positions_embed", "position_embeddings"];
 
 /**
@@ -32,8 +31,8 @@ export function candidates(names, role, rules, fits, hasVocabulary) {
  * @param {SiteRules} rules
  */
 function outsideLayers(names, rules) {
-  const { numbered_token: kept } = rules;
-  return names.filter((name) => !NUMBERED.test(`.${name.endsWith(kept) ? name.slice(0, -kept.length) : name}.`));
+  const { numbered_token: kept } = rules, numbered = new RegExp(rules.numbered);
+  return names.filter((name) => !numbered.test(`.${name.endsWith(kept) ? name.slice(0, -kept.length) : name}.`));
 }
 
 /**
