@@ -28,21 +28,9 @@ ROOT = Path(__file__).parents[2]
 SOME = (
     *("albert", "bart", "bert", "bloom", "canary", "clip", "codegen", "cohere2", "ctrl", "deberta-v2", "deepseek_v3"),
     *("dinov2", "electra", "esm", "falcon", "florence2", "gemma3", "gemma4_text", "glm4", "gpt2", "gpt_neox"),
-    *(
-        "granite",
-        "hubert",
-        "layoutlm",
-        "llama",
-        "llava",
-        "m2m_100",
-        "mamba",
-        "mobilebert",
-        "modernbert",
-        "moshi",
-        "mpt",
-    ),
-    *("opt", "pegasus", "phi3", "prophetnet", "qwen2_vl", "rf_detr", "roberta", "sam", "speecht5", "swin", "t5", "t5gemma"),
-    *("tapas", "vit", "wav2vec2-bert", "wavlm", "whisper", "xglm", "xlm", "xlnet"),
+    *("granite", "hubert", "layoutlm", "llama", "llava", "m2m_100", "mamba", "mobilebert", "modernbert", "moshi"),
+    *("mpt", "opt", "pegasus", "phi3", "prophetnet", "qwen2_vl", "rf_detr", "roberta", "sam", "speecht5", "swin", "t5"),
+    *("t5gemma", "tapas", "vit", "wav2vec2-bert", "wavlm", "whisper", "xglm", "xlm", "xlnet"),
 )
 """Types of every mechanism, offset, formula and kind of tower."""
 
