@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import signal
 import tempfile
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,10 +17,17 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import hfposemb as hpe
+from hfposemb.checkpoints.access import Access
+from hfposemb.models.extraction import from_disk
+from hfposemb.models.summary import describe
 from hfposemb.models.verification.heads import Check, Verdict, head_differences, output_module
-from tests.architectures.tiny import _classes, configurations, randomise
+from hfposemb.models.verification.verifying import compare
+from hfposemb.tables.rotary import Rotary
+from hfposemb.tables.sources import LocalSource
+from tests.architectures.tiny import CannotBuildError, _classes, build, configurations, randomise, workplace
 
 LARGEST = 300_000_000
 """Largest number of parameters of a model that is built."""
@@ -84,12 +88,9 @@ def heads_of(model_type: str, *, classes: int | None = None) -> tuple[HeadRow, .
     """Build, save and extract each class of a type that has a head, or the first ``classes``, and compare."""
     rows = []
     for model in islice(with_heads(model_type), classes):
-        folder = Path(tempfile.mkdtemp(prefix="heads-"))
-        try:
+        with tempfile.TemporaryDirectory(prefix="heads-") as folder:
             model.save_pretrained(folder)
-            rows.append(compared(model, folder))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            rows.append(compared_head(model, Path(folder)))
     return tuple(rows)
 
 
@@ -123,7 +124,7 @@ def heads_of_parts(model: transformers.PreTrainedModel) -> Iterator[torch.Tensor
             yield module.weight
 
 
-def compared(model: transformers.PreTrainedModel, folder: Path) -> HeadRow:
+def compared_head(model: transformers.PreTrainedModel, folder: Path) -> HeadRow:
     """Compare the head of a saved model with that of the live one: vectors, bias, and whether it is tied."""
     name, theirs = type(model).__name__, output_module(model)
     if not isinstance(getattr(theirs, "weight", None), torch.Tensor):
@@ -167,76 +168,50 @@ def one(model_type: str, *, classes: int | None = None) -> Row:
         model_type: The type.
         classes: Number of classes with an output head that are compared; ``None`` for all.
     """
-    import torch
-    import transformers
-
-    from hfposemb.checkpoints.access import Access
-    from hfposemb.models.extraction import from_disk
-    from hfposemb.models.verification.verifying import compare
-    from hfposemb.tables.rotary import Rotary
-    from hfposemb.tables.sources import LocalSource
-    from tests.architectures.tiny import CannotBuildError, build
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    folder = Path(tempfile.mkdtemp(prefix="architecture-"))
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(SECONDS)
     try:
-        model = build(model_type)
-        model.save_pretrained(folder)
-        found = from_disk(LocalSource(folder), Access())
-        took = min(_milliseconds(folder) for _ in range(3))
-        # The folder's name is another one each time.
-        checks = tuple(
-            replace(check, ours=check.ours.replace(str(folder), model_type)) for check in compare(found, model).checks
-        )
-        heads = heads_of(model_type, classes=classes)
-        checks += checks_of(heads, model, found)
-        stored = (table.provenance for key, table in found.tables.items() if "token" not in key)
-        rotary = [encoding for encoding in found.positions.values() if isinstance(encoding, Rotary)]
-        return Row(
-            model_type,
-            built=type(model).__name__,
-            mechanisms=tuple(f"{key}: {encoding.kind}" for key, encoding in found.positions.items()),
-            token=str(found.token.provenance.tensor) if "token" in found.tables else "",
-            positions=tuple(f"{one.tensor} from row {one.row_offset}" for one in stored),
-            layouts=tuple(dict.fromkeys(encoding.layout for encoding in rotary)),
-            checks=checks,
-            heads=tuple(dict.fromkeys(str(head) for head in heads)),
-            info_ms=took,
-        )
+        with workplace(SECONDS) as folder:
+            return _row(model_type, folder, classes)
     except CannotBuildError as error:
         return Row(model_type, reason=" ".join(str(error).split())[:160])
     except Exception as error:  # noqa: BLE001 - a type that fails is a row of the survey, never its end
         return Row(model_type, reason=f"{type(error).__name__}: {' '.join(str(error).split())[:160]}")
-    finally:
-        signal.alarm(0)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _row(model_type: str, folder: Path, classes: int | None) -> Row:
+    model = build(model_type)
+    model.save_pretrained(folder)
+    found = from_disk(LocalSource(folder), Access())
+    took = min(_milliseconds(folder) for _ in range(3))
+    # The folder's name is another one each time.
+    checks = tuple(
+        replace(check, ours=check.ours.replace(str(folder), model_type)) for check in compare(found, model).checks
+    )
+    heads = heads_of(model_type, classes=classes)
+    checks += checks_of(heads, model, found)
+    stored = (table.provenance for key, table in found.tables.items() if "token" not in key)
+    rotary = [encoding for encoding in found.positions.values() if isinstance(encoding, Rotary)]
+    return Row(
+        model_type,
+        built=type(model).__name__,
+        mechanisms=tuple(f"{key}: {encoding.kind}" for key, encoding in found.positions.items()),
+        token=str(found.token.provenance.tensor) if "token" in found.tables else "",
+        positions=tuple(f"{one.tensor} from row {one.row_offset}" for one in stored),
+        layouts=tuple(dict.fromkeys(encoding.layout for encoding in rotary)),
+        checks=checks,
+        heads=tuple(dict.fromkeys(str(head) for head in heads)),
+        info_ms=took,
+    )
 
 
 def _milliseconds(folder: Path) -> float:
     """Return what it takes to say which tables and positions a checkpoint has, its header in memory or at hand."""
-    from hfposemb.checkpoints.access import Access
-    from hfposemb.models.extraction import from_disk
-    from hfposemb.models.summary import describe
-    from hfposemb.tables.sources import LocalSource
-
     started = time.perf_counter()
     describe(from_disk(LocalSource(folder), Access()))
     return 1000 * (time.perf_counter() - started)
 
 
-def _too_long(*_: object) -> None:
-    raise TimeoutError(f"not done within {SECONDS} s")
-
-
 def model_types() -> list[str]:
     """Return every model type that transformers has a configuration for."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
     return sorted(CONFIG_MAPPING)
 
 
