@@ -28,11 +28,7 @@ from tests.hub import FakeHub
 COMMANDS = tuple(CHOICES)
 
 
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep what commands cache out of the user's own folder."""
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
