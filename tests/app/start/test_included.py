@@ -16,14 +16,8 @@ from hfposemb.app.session.state import Session
 from hfposemb.app.tabs.positions import clouds, missing_umaps
 
 from hfposemb import app
-from tests.support.app.sessions import open_session
 
 MINILM = "sample:minilm"
-
-
-@pytest.fixture
-def session() -> Session:
-    return open_session()
 
 
 def test_it_is_offered_by_its_name() -> None:
