@@ -34,13 +34,17 @@ Nothing heavy is imported, Gradio included, before ``panel()`` is called: child 
 
 from __future__ import annotations
 
+import atexit
 import gc
 import html
 import os
+import shutil
 import sys
+import tempfile
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -53,6 +57,21 @@ from hfposemb.several import several
 from hfposemb.text import display
 
 from .server.reach import on_a_space
+
+VARIABLE = "GRADIO_TEMP_DIR"
+
+
+def own_folder() -> None:
+    """Give Gradio a new folder, removed at exit, unless the environment sets one.
+
+    Gradio's default is one folder for the whole machine, where only the user who started an app first may write.
+    """
+    if os.environ.get(VARIABLE):
+        return
+    folder = tempfile.mkdtemp(prefix="hfposemb-gradio-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ[VARIABLE] = str(Path(folder).resolve())  # resolved, because Gradio compares resolved paths
+
 
 # Disable telemetry before Gradio is imported, whichever module imports it.
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -346,7 +365,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
             machine's files.
         auth: "USER:PASSWORD", "@FILE" with one per line, or any value that Gradio accepts; by default $HFPOSEMB_AUTH.
         inbrowser: Open the page in a browser once it is served.
-        mcp: Also serve the tools of ``server.mcp_tools`` at ``/gradio_api/mcp/``; needs the extra ``mcp``. By default
+        mcp: Also serve the tools of ``server.mcp_server`` at ``/gradio_api/mcp/``; needs the extra ``mcp``. By default
             on a Hugging Face Space, and where ``$GRADIO_MCP_SERVER`` is true, if there is no password.
         warm: Compile UMAP in a background process, so that the first UMAP on this machine need not.
         debug: Print the traceback of every bug.
@@ -364,7 +383,6 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .jobs import children
     from .server.gradio_patches import import_gradio
     from .server.reach import free_port, offers_sign_in, open_browser, reach
-    from .server.temporary_folder import own_folder
 
     if fixed := _FIXED & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")

@@ -47,10 +47,16 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for what is cached, out of the user's own."""
+    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def hub(cache_folder: Path) -> Iterator[FakeHub]:
     """The fake Hub, empty, with empty caches of our own."""
     HUB.reset()
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
     yield HUB
     HUB.reset()
 

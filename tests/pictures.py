@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from app import TABS
 from app.lessons.card import link
 from tests.browser.chromium import find
-from tests.browser.conftest import FLAGS, TIMEOUT
+from tests.browser.conftest import FLAGS, TIMEOUT, launched
 from tests.browser.waiting import held, still
 from tests.gallery import FINDINGS
 
@@ -190,15 +190,7 @@ def main(names: list[str]) -> int:
                 (named := Path(places) / "GPT-2").symlink_to(folder)
                 sources = (str(named), "sample:minilm", "sinusoidal:512x384")
             blocks = app.build(sources=sources)
-            url = blocks.launch(
-                prevent_thread_lock=True,
-                quiet=True,
-                server_name="127.0.0.1",
-                ssr_mode=False,
-                theme=theme.theme(),
-                css=theme.css(),
-                footer_links=["api"],
-            )[1]
+            url = launched(blocks, theme=theme.theme(), css=theme.css())
             for picture in (one for one in wanted if one.real == real):
                 done = small(take(browser, url, picture), picture.shrink)
                 (DOCS / picture.path).write_bytes(done)

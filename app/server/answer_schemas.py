@@ -270,7 +270,7 @@ _RESULTS = ANSWERS | {"info": Described, "similarity": Matrix, "project": Projec
 
 @cache
 def output_schema(tool: str) -> dict[str, Any]:
-    """Return the JSON Schema of a tool's answers; other tools than those of ``mcp_tools`` have none.
+    """Return the JSON Schema of a tool's answers; other tools than those of ``mcp_server`` have none.
 
     Examples:
         >>> output_schema("search")["required"]

@@ -2,7 +2,7 @@
 
 Stable: their names, parameters and the keys of their results. They obey the limits of the page: in public mode callers
 cannot name local files and read within ``PUBLIC_LIMITS``, and heavy work runs in a child process from the job queue.
-``mcp_tools`` offers the same to MCP clients, in shorter answers.
+``mcp_server`` offers the same to MCP clients, in shorter answers.
 """
 
 from __future__ import annotations

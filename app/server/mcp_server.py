@@ -1,4 +1,4 @@
-"""The MCP server at ``/gradio_api/mcp``: lists the tools of ``mcp_tools`` and calls them.
+"""The MCP server at ``/gradio_api/mcp``: lists its tools and calls them.
 
 It stands where Gradio's own would, because that one answers with Python's ``repr``, names tools after the Space and
 passes each call through a client of its own page. Each request is answered by itself, without sessions. An answer is
@@ -14,7 +14,10 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -22,6 +25,7 @@ import gradio as gr
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -34,17 +38,112 @@ from hfposemb.text import one_line
 from ..failures import is_bug, said_of
 from ..jobs.turns import ASKER
 from ..jobs.visitor import Visitor
+from . import parameters as kinds
 from .answer_schemas import output_schema
-from .mcp_answers import text_of
-from .mcp_tools import PREFIX, tools
+from .api import Endpoint, Endpoints
+from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs, text_of
 from .ownership import with_body
+from .parameters import Described
 from .reach import is_loopback
 from .route_allowlist import body_of
 
 if TYPE_CHECKING:
+    import gradio as gr
     from starlette.types import Receive, Scope, Send
 
     from ..session.state import Session
+
+
+PREFIX = "hfposemb_"
+
+Full = Annotated[bool, Field(description="Return everything in full precision, however long.")]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """An endpoint, what it is called with, and how its result becomes an answer."""
+
+    described: Described
+    endpoint: Endpoint
+    shaped: Callable[[dict[str, Any], Mapping[str, Any]], Answer]
+
+    async def answer(self, request: gr.Request, given: Mapping[str, Any]) -> Answer:
+        """Call the endpoint for a request, with arguments that are checked."""
+        own = {name: {"request": request, **given}[name] for name in signature(self.endpoint).parameters}
+        if "limit" in own and "offset" not in own:  # the endpoint returns what comes before, too
+            own["limit"] = min(given["offset"] + given["limit"], _MOST[self.endpoint.__name__])
+        return self.shaped(await self.endpoint(**own), given)
+
+
+def tools(session: Session) -> dict[str, Tool]:
+    """Return the tools by name, in the order in which they are listed."""
+    endpoints, found = Endpoints(session), {}
+    for name, shaped in _SHAPED.items():
+        endpoint = getattr(endpoints, name)
+        more: dict[str, Any] = {} if name in ("info", "kinship") else {"offset": (kinds.Offset, 0)}
+        more |= {"limit": (kinds.Points, 30)} if name == "project" else {}
+        described = Described.of(PREFIX + name, endpoint, **more, full=(Full, False))
+        found[PREFIX + name] = Tool(described, endpoint, shaped)
+    return found
+
+
+_MOST = {"neighbours": kinds.MOST_NEIGHBOURS, "project": kinds.MOST_POINTS}
+
+
+def _listed(found: dict[str, Any], given: Mapping[str, Any], *, key: str) -> Answer:
+    """Return a result whose list may be long."""
+    return Answer(found, key, found.pop(key)[given["offset"] :], given["offset"])
+
+
+def _described(found: dict[str, Any], given: Mapping[str, Any]) -> Answer:
+    return Answer(found, "tables", [{"table": role, **facts} for role, facts in found.pop("tables").items()])
+
+
+def _matched(found: dict[str, Any], given: Mapping[str, Any]) -> Answer:
+    return Answer(found, "matches", found.pop("matches"), given["offset"], found["found"])
+
+
+def _similar(found: dict[str, Any], given: Mapping[str, Any]) -> Answer:
+    names = ("table", "metric", "centred", "anisotropy", "random_pairs", "others", "notes")
+    pairs = row_pairs(found)[given["offset"] :]
+    return Answer({name: found[name] for name in names}, "pairs", pairs, given["offset"])
+
+
+def _projected(found: dict[str, Any], given: Mapping[str, Any]) -> Answer:
+    rows, labels, places = (found.pop(name) for name in ("rows", "labels", "coordinates"))
+    found["rows_without_direction"] = found.pop("left_out")
+    points = [[row, label, *place] for row, label, place in zip(rows, labels, places, strict=True)]
+    return Answer(found, "points", points[given["offset"] :], given["offset"], found["of"])
+
+
+def _compared(document: dict[str, Any], given: Mapping[str, Any]) -> Answer:
+    if given["full"]:  # with every chance level and neighbours of words
+        return Answer(document)
+    facts = {
+        "sources": [source["source"] for source in document["sources"]],
+        "kinds": [source["kind"] for source in document["sources"]],
+        "pairs": compared_pairs(document),
+        "notes": [note for source in document["sources"] for note in source["notes"]],
+        "not_compared": document["missing"],
+    }
+    return Answer(facts, "metrics", compared_metrics(document)[given["offset"] :], given["offset"])
+
+
+_SHAPED: Mapping[str, Callable[[dict[str, Any], Mapping[str, Any]], Answer]] = {
+    "info": _described,
+    "search": _matched,
+    "tokenise": partial(_listed, key="pieces"),
+    "neighbours": partial(_listed, key="neighbours"),
+    "similarity": _similar,
+    "project": _projected,
+    "compare": _compared,
+    "check": partial(_listed, key="findings"),
+    "vocabulary": partial(_listed, key="differing"),
+    "kinship": lambda found, given: Answer(found),
+    "merge_preview": partial(_listed, key="steps"),
+}
+"""How the result of each endpoint becomes an answer; their order is that of the list of tools."""
+
 
 PATH = "/gradio_api/mcp"
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from ..components.events import QUIET
+from ..components.events import QUIET, NoStub
 from ..components.lines import WORK_LINE
-from ..components.page_script import on_load
-from ..components.sign_in import SignInButton
+from ..components.page_script import on_event, on_load
 from ..limits import MOST_SOURCES
 from . import suggestions
 from .opened import Opened, left_out, problems
@@ -19,6 +18,33 @@ from .source_names import HUB_PRESETS, PRESETS, choices
 
 if TYPE_CHECKING:
     from .state import Session
+
+
+SIGN_IN = "Sign in with Hugging Face"
+SIGN_OUT = "Sign out ({})"
+
+
+class SignInButton(gr.LoginButton, metaclass=NoStub):
+    """Gradio's button, which comes back to the view it was clicked in; Gradio's forgets all models but the first."""
+
+    @classmethod
+    def drawn(cls) -> SignInButton:
+        """Create the button of a page."""
+        return cls(SIGN_IN, SIGN_OUT, variant="secondary", size="sm", scale=0, min_width=0, elem_classes="sign-in")
+
+    def activate(self) -> None:
+        """Bind the click, and the name of who is signed in when the page is loaded."""
+        self.click(None, self, None, js=on_event("signInOrOut", signIn=SIGN_IN), **QUIET)
+        self.attach_load_event(self._check_login_status, None)
+
+    def get_block_name(self) -> str:
+        """Return the name of the component in the browser."""
+        return "button"
+
+    def get_block_class(self) -> str:
+        """Return the same."""
+        return "button"
+
 
 LABEL = f"Models to compare (up to {MOST_SOURCES})"
 

@@ -35,13 +35,13 @@ from ..findings.compare.comparison import (
     pairs_html,
     part_choices,
     part_of,
-    parts_of,
 )
 from ..findings.compare.pair_questions import QUESTIONS, pair_fold
 from ..findings.compare.quantisation import quantisation_fold
 from ..session.address import number_up_to, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
+from ..session.shown_positions import parts_of
 from ..session.state import Session
 
 TITLE = "Compare"

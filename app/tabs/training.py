@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,14 +13,15 @@ import gradio as gr
 import numpy as np
 
 from hfposemb.errors import HfposembError
+from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from .. import limits
 from ..components.events import QUIET, State
 from ..components.happened import Happened
 from ..components.lines import unseen_heading
+from ..components.page_script import on_load
 from ..components.plot import Panel, PanelRow, Panels
-from ..components.step import of_steps, step_field
 from ..findings.training_run import (
     ARGUMENTS,
     FIRST_FIGURE,
@@ -42,6 +44,33 @@ from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
 from ..session.opened import Opened
 from ..session.state import Session
+
+_TEMPLATE = """
+<button type="button" aria-pressed="false">Play</button>
+<input type="range" min="0" step="1" aria-label="Training step">
+<output></output>
+"""
+
+
+def step_field() -> gr.HTML:
+    """Create the slider; its ``.select`` event carries the index of the chosen step in ``_data["at"]``.
+
+    Until it has steps it is not seen, but keeps its place.
+    """
+    return gr.HTML(
+        "",
+        html_template=_TEMPLATE,
+        elem_classes="steps",
+        js_on_load=on_load("stepSlider"),
+        apply_default_css=False,
+    )
+
+
+def of_steps(steps: Sequence[int], at: int) -> Any:
+    """Return an update that shows these steps, with the one at index ``at`` selected."""
+    value = json.dumps({"steps": [number(step, digits=0) for step in steps], "at": at})
+    return gr.update(value=value, visible=True)
+
 
 TITLE = "Training"
 NEEDS = ()

@@ -1,6 +1,6 @@
 """Rotary positions as inference engines compute them from a configuration: frequencies and attention factor.
 
-Each function is one way to read the parameters; ``engine_rules`` says which engine did so, and when.
+Each function is one way to read the parameters; ``engine_rules.toml`` says which engine did so, and when.
 """
 
 from __future__ import annotations

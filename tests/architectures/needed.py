@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-import signal
 import sys
 import tempfile
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+import torch
+
+import hfposemb as hpe
+from hfposemb.errors import MissingTableError
 from hfposemb.models.architectures.tied_types import PARTS
+from tests.architectures.survey import model_types
+from tests.architectures.tiny import _classes, configurations, randomise, workplace
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "hfposemb" / "models" / "architectures" / "needed_tables.json"
@@ -32,57 +36,40 @@ Roles = dict[str, frozenset[str]]
 
 def roles_of(model_type: str) -> tuple[str, Roles]:
     """Build, save and extract each class of a type; return the roles of the tables that it stores, by class."""
-    import torch
-    import transformers
-
-    import hfposemb as hpe
-    from hfposemb.errors import MissingTableError
-    from tests.architectures.tiny import _classes, configurations, randomise
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(SECONDS)
     found: Roles = {}
     try:
-        for config in configurations(model_type):
-            for kind in _classes(config):
-                if kind.__name__ in found or kind.__name__.endswith(PARTS):
-                    continue
-                folder = Path(tempfile.mkdtemp(prefix="needed-"))
-                try:
-                    with torch.device("meta"):
-                        size = sum(math.prod(one.shape) for one in kind(config).parameters())
-                    if not 0 < size < LARGEST:
-                        continue
-                    model = kind(config).eval()
-                    randomise(model)
-                    model.save_pretrained(folder)
-                    made = hpe.extract(folder)
-                    stored = {key for key, table in made.tables.items() if table.provenance.tensor}
-                    stored |= {key for key, one in made.positions.items() if one.kind in RELATIVE}
-                    found[kind.__name__] = frozenset(stored)
-                except MissingTableError:
-                    found[kind.__name__] = frozenset()
-                except TimeoutError:
-                    raise
-                except Exception:  # noqa: BLE001 - what transformers cannot build or save is not ours to judge
-                    continue
-                finally:
-                    shutil.rmtree(folder, ignore_errors=True)
-            if found:
-                break
+        with workplace(SECONDS):
+            for config in configurations(model_type):
+                for kind in _classes(config):
+                    if kind.__name__ not in found and not kind.__name__.endswith(PARTS):
+                        _add(found, kind, config)
+                if found:
+                    break
     except Exception:  # noqa: BLE001 - a type without a configuration, or too slow: nothing is said of it
         return model_type, {}
-    finally:
-        signal.alarm(0)
     return model_type, found
 
 
-def _too_long(*_: object) -> None:
-    raise TimeoutError
+def _add(found: Roles, kind: Any, config: Any) -> None:
+    try:
+        with torch.device("meta"):
+            size = sum(math.prod(one.shape) for one in kind(config).parameters())
+        if not 0 < size < LARGEST:
+            return
+        model = kind(config).eval()
+        randomise(model)
+        with tempfile.TemporaryDirectory(prefix="needed-") as folder:
+            model.save_pretrained(folder)
+            made = hpe.extract(folder)
+        stored = {key for key, table in made.tables.items() if table.provenance.tensor}
+        stored |= {key for key, one in made.positions.items() if one.kind in RELATIVE}
+        found[kind.__name__] = frozenset(stored)
+    except MissingTableError:
+        found[kind.__name__] = frozenset()
+    except TimeoutError:
+        raise
+    except Exception:  # noqa: BLE001 - what transformers cannot build or save is not ours to judge
+        return
 
 
 def text(rows: Iterable[tuple[str, Roles]]) -> str:
@@ -108,8 +95,6 @@ def _lines(section: Mapping[str, object]) -> str:
 
 def main(types: list[str]) -> int:
     """Build all types and write the list, or print the roles of the given types."""
-    from tests.architectures.survey import model_types
-
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         rows = list(pool.map(roles_of, types or model_types()))
     if types:

@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.tables.encodings import Absolute, Alibi
 from hfposemb.tables.rotary import Rotary
 from tests.architectures.defaults import FIELDS
+from tests.architectures.survey import model_types
+from tests.architectures.tiny import build, workplace
 
 _ROPE = ("rope_parameters", "rope_theta", "partial_rotary_factor", "rope_type", "model_type")
 
@@ -79,20 +79,8 @@ def read(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def differences(model_type: str) -> list[str]:
     """Return the fields of a tiny model whose absence is read otherwise than transformers fills them in."""
-    import torch
-    import transformers
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    from tests.architectures.tiny import build
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    folder = Path(tempfile.mkdtemp(prefix="removed-"))
-    try:
-        model = build(model_type)
-        model.save_pretrained(folder)
+    with workplace() as folder:
+        build(model_type).save_pretrained(folder)
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind, found = CONFIG_MAPPING[model_type], []
         for field, config in without(written):
@@ -106,13 +94,9 @@ def differences(model_type: str) -> list[str]:
             if ours != theirs:
                 found.append(f"{model_type}: without {field}: {ours} / {theirs}")
         return found
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    from tests.architectures.survey import model_types
-
     for one in sys.argv[1:] or model_types():
         try:
             for line in differences(one):

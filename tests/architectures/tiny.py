@@ -6,7 +6,12 @@ import importlib
 import inspect
 import math
 import re
+import signal
+import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -228,3 +233,23 @@ def build(
             randomise(model)
             return model
     raise CannotBuildError("; ".join(dict.fromkeys(reasons))[:600] or "no configuration could be made")
+
+
+@contextmanager
+def workplace(seconds: int = 0) -> Iterator[Path]:
+    """Yield a folder that goes afterwards, with silent libraries in one thread; ``TimeoutError`` after some seconds."""
+
+    def too_long(*_: object) -> None:
+        raise TimeoutError(f"took more than {seconds} seconds")
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory(prefix="architecture-", ignore_cleanup_errors=True) as folder:
+        signal.signal(signal.SIGALRM, too_long)
+        signal.alarm(seconds)
+        try:
+            yield Path(folder)
+        finally:
+            signal.alarm(0)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.server.temporary_folder import own_folder
+from app import own_folder
 
 from .chromium import find
 

@@ -21,7 +21,6 @@ from hfposemb.checkpoints.pickles.checkpoint import open_pickled
 from hfposemb.checkpoints.quantised.code_values import round_in_place
 from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
-from hfposemb.cli.main import main
 from hfposemb.errors import MissingTableError
 from tests.conftest import Build
 from tests.hub import FakeHub
@@ -134,17 +133,6 @@ def test_every_8_bit_float_without_scales(tmp_path: Path, dtype: torch.dtype) ->
     np.testing.assert_array_equal(found.read("shared.weight"), codes.float().numpy())
 
 
-def test_modelopts_nvfp4_is_code_times_scale_times_scale(tmp_path: Path) -> None:
-    four = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
-    four = torch.cat([four, -four])
-    codes = any_codes(torch.zeros(6, 16, dtype=torch.uint8))
-    scales, overall = torch.rand(6, 2).to(torch.float8_e4m3fn), torch.tensor(0.013)
-    wanted = four[torch.stack([codes & 15, codes >> 4], -1).reshape(6, 32).long()]
-    wanted = wanted * (scales.float() * overall).repeat_interleave(16, 1)
-    tensors = {"lm_head.weight": codes, "lm_head.weight_scale": scales, "lm_head.weight_scale_2": overall}
-    decodes(saved(tmp_path, tensors | {"lm_head.input_scale": overall}), "lm_head.weight", wanted)
-
-
 @pytest.mark.parametrize(("precision", "dtype"), [("F16", torch.float16), ("BF16", torch.bfloat16)])
 def test_rounding_equals_torchs(precision: Any, dtype: torch.dtype) -> None:
     bits = np.arange(0, 2**32, 4093, dtype=np.uint64).astype(np.uint32)
@@ -177,14 +165,6 @@ def test_a_quantised_model_is_read_whole(build: Build, hub: FakeHub, tmp_path: P
     again = pickle.loads(pickle.dumps(found))
     assert np.array_equal(again.token.vectors, found.token.vectors)
     assert len(pickle.dumps(found.token)) < 20_000, "the location is pickled, not the rows"
-
-
-def test_info_says_how_a_table_is_stored(build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, _, _ = llama(build, tmp_path / "model")
-    assert main(["info", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert "4 bits, groups of 64 (MLX)" in said
-    assert "8 bits, groups of 32 (MLX)" in said
 
 
 def test_a_layer_that_is_quantised_is_decoded_for_its_logits(build: Build, tmp_path: Path) -> None:

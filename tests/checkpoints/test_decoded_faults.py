@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import hfposemb as hpe
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
-from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError
+from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError, SourceError
 from tests.checkpoints.quantised_references import WIDTH
 from tests.conftest import Build
+from tests.hub import FakeHub
 from tests.support.checkpoints.quantised import KEPT, MLX, TOKENS, affine, llama, same_bits, saved
 
 
@@ -297,6 +299,38 @@ def test_a_quantised_table_that_is_refused_leaves_the_rest(build: Build, tmp_pat
         _ = found.token
     assert found.position.kind == "rotary"
     same_bits(found.head.vectors, head)
+
+
+@pytest.mark.parametrize("config", [True, False])
+@pytest.mark.parametrize("where", ["folder", "hub"])
+def test_codes_are_refused_wherever_they_are(
+    build: Build, hub: FakeHub, tmp_path: Path, *, config: bool, where: str
+) -> None:
+    build("llama").save_pretrained(tmp_path)  # type: ignore[operator]
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    del tensors["embed_tokens.weight"]
+    codes = {"embed_tokens.qweight": torch.ones((61, 2), dtype=torch.int32), "embed_tokens.scales": ONES}
+    safetensors.torch.save_file(tensors | codes, tmp_path / "model.safetensors", {"format": "pt"})
+    if not config:
+        (tmp_path / "config.json").unlink()
+    hub.add("a/coded", {path.name: path for path in tmp_path.iterdir()})
+    found = hpe.extract(tmp_path if where == "folder" else "a/coded")
+    assert "token" not in found.tables
+    said = r"is stored as I32 with embed_tokens\.scales \(GPTQ or AWQ\).*use the full-precision checkpoint"
+    with pytest.raises(MissingTableError, match=said):
+        _ = found.token
+    with pytest.raises(MissingTableError):
+        found.inputs([1])
+    assert any(re.search(said.partition(".*")[0], note) for note in found.notes), "hfposemb info prints notes"
+    assert not config or found.position.kind == "rotary"
+
+
+def test_codes_of_a_live_model() -> None:
+    module = torch.nn.Module()
+    module.embed_tokens = torch.nn.Module()
+    module.embed_tokens.register_buffer("weight", INTEGERS)
+    with pytest.raises(SourceError, match="is stored as int8, not as plain vectors"):
+        hpe.extract(module)
 
 
 def read(found: Decoded, name: str) -> NDArray[Any] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from tests.support.checkpoints.gguf_models import Model
 from tests.support.checkpoints.layouts import (
     CONFIG,
     LAYOUTS,
-    MEGATRON,
     MODEL,
     ROWS,
     STATE,
@@ -58,14 +56,6 @@ def test_a_repository_is_told_and_what_the_advice_names_opens(layout: str, hub: 
         found = hpe.extract(f"a/here/{inside}@main", allow_full_download=True)
         assert np.array_equal(found.token.vectors, ROWS)
     assert len(str(caught.value)) < 320
-
-
-@pytest.mark.usefixtures("forked")
-@pytest.mark.parametrize("content", [{"state_dict": STATE, "epoch": 1, "hyper_parameters": {"lr": 0.1}}, MEGATRON])
-def test_nested_state_dicts_are_read(content: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "epoch=1.ckpt").write_bytes(pickled(content))
-    for source in (tmp_path, tmp_path / "epoch=1.ckpt"):
-        assert np.array_equal(hpe.extract(source).token.vectors, ROWS)
 
 
 def test_a_part_of_a_megatron_checkpoint_is_no_table(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ FAMILIES = ("bert", "gpt2", "opt", "bart", "roberta")
 HEADS = {"bert": "MaskedLM", "gpt2": "CausalLM", "opt": "CausalLM", "bart": "Seq2SeqLM", "roberta": "MaskedLM"}
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
 @pytest.fixture(autouse=True)

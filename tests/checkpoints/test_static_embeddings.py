@@ -84,18 +84,6 @@ def test_tensors_that_do_not_fit(tmp_path: Path, tensors: dict[str, np.ndarray],
         hpe.extract(folder).token.vectors  # noqa: B018
 
 
-def test_a_folder_as_sentence_transformers_saves_it(tmp_path: Path) -> None:
-    inside = tmp_path / "0_StaticEmbedding"
-    inside.mkdir()
-    saved(inside, **{"embedding.weight": TABLE})
-    (inside / "config.json").unlink()
-    kind = "sentence_transformers.models.StaticEmbedding"
-    (tmp_path / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": inside.name, "type": kind}]))
-    table = hpe.extract(tmp_path).token
-    np.testing.assert_array_equal(table.vectors, TABLE)
-    assert table.labels.texts == tuple(WORDS)
-
-
 @pytest.mark.skipif(not FULL, reason="make test-full imports sentence-transformers")
 def test_the_module_of_sentence_transformers(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer

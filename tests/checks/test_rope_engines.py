@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.checks.engine_rules import ENGINES, RULES, is_published
-from hfposemb.checks.rope_engines import EngineTurns, RopeEngines, first_parting, rope_engines
+from hfposemb.checks.rope_engines import (
+    ENGINES,
+    RULES,
+    EngineTurns,
+    RopeEngines,
+    first_parting,
+    is_published,
+    rope_engines,
+)
 from hfposemb.cli.main import main
 from hfposemb.errors import MissingTableError
 from hfposemb.tables.rotary import DynamicScaling, Rotary

@@ -21,11 +21,7 @@ from hfposemb.errors import InputError
 TOKEN = "hf_canaryToken0123456789"
 
 
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep what is written out of the user's own folder."""
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
 def failing(error: BaseException) -> argparse.ArgumentParser:

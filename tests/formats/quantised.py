@@ -150,6 +150,7 @@ LINEAR: Mapping[str, Mapping[str, torch.Tensor]] = {
     "hqq": {"W_q": torch.ones((8, 16), dtype=torch.uint8), "scale": SCALES, "zero": SCALES},
     "aqlm": {"codes": torch.ones((16, 2, 1), dtype=torch.int16), "codebooks": torch.ones((1, 256, 1, 8)),
              "scales": torch.ones((16, 1, 1, 1))},
+    "fp8": {"weight": torch.ones((16, 16)).to(torch.float8_e4m3fn), "weight_scale_inv": torch.ones((1, 1))},
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.table import EmbeddingTable
 from tests.formats.formats import AGREED, WHOLE, YES, Format, Made, read_files
 from tests.formats.page import FORMATS, READ, page
-from tests.formats.quantised import LINEAR
+from tests.formats.quantised import LINEAR, left_alone
 from tests.formats.refusals import REFUSED
 from tests.hub import FakeHub
 from tests.reference import DOCS
@@ -90,9 +90,15 @@ def test_what_is_refused(kind: Format, root: Path, hub: FakeHub) -> None:
 
 
 @pytest.mark.parametrize("method", LINEAR)
-def test_a_quantised_head_is_named(method: str, root: Path) -> None:
-    kind = next(one for one in READ if one.name.lower() == method)
-    found = hpe.extract(kind.make(root).source(root))
+def test_a_quantised_head_is_named_and_leaves_the_rest(method: str, root: Path) -> None:
+    made = left_alone(method)(root)
+    found = hpe.extract(root)
+    np.testing.assert_array_equal(found.token, made.expected)
+    np.testing.assert_array_equal(found.inputs([5, 3]).normed, made.expected[[5, 3]])
+    assert found.position.kind == "rotary"
+    if method == "fp8":
+        assert np.asarray(found.head).tolist() == [[1.0] * 16] * 16
+        return
     with pytest.raises(MissingTableError, match=r"lm_head") as caught:
         np.asarray(found.head)
     assert str(caught.value).isprintable()

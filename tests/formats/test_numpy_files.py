@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,25 +10,6 @@ import pytest
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
-
-TABLES = {"token": "sample:bert", "position": "sample:gpt2"}
-
-
-@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors"])
-@pytest.mark.parametrize("role", TABLES)
-def test_what_is_written_opens_again(tmp_path: Path, ending: str, role: str) -> None:
-    source = hpe.extract(TABLES[role])
-    table = source.token if role == "token" else source.position.table
-    path = tmp_path / f"table.{ending}"
-    hpe.write_table(table, path)
-    found = hpe.extract(str(path)).token
-    assert found.dtype == table.dtype
-    assert np.array_equal(found.vectors, table.vectors)
-    if ending != "npy" and role == "token":
-        assert list(found.labels) == list(table.labels)
-        assert hpe.neighbours(found, "king", k=3).labels == hpe.neighbours(table, "king", k=3).labels
-    assert np.array_equal(found.rows(3, 5), table.rows(3, 5)), "rows are read by ranges"
-    assert np.array_equal(pickle.loads(pickle.dumps(found)).vectors, table.vectors)
 
 
 @pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8"])
@@ -85,25 +65,3 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(tmp_path: Path, said: st
         hpe.extract(HOSTILE[said](tmp_path))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_random_damage_never_fails_otherwise(tmp_path: Path) -> None:
-    """Bytes of archives and arrays changed or cut at random: the table, or one line."""
-    rng, rows = np.random.default_rng(0), np.eye(6, 4, dtype=np.float32)
-    np.save(tmp_path / "a.npy", rows)
-    np.savez(tmp_path / "a.npz", vectors=rows, labels=np.array(list("abcdef")))
-    for name in ("a.npy", "a.npz"):
-        whole = (tmp_path / name).read_bytes()
-        for turn in range(300):
-            damaged = bytearray(whole)
-            for place in rng.integers(0, len(whole), 3):
-                damaged[place] = rng.integers(256)
-            path = tmp_path / f"{turn}-{name}"
-            path.write_bytes(damaged[: rng.integers(1, len(whole))] if turn % 3 == 0 else damaged)
-            said = ""
-            try:
-                table = hpe.extract(path).token
-                _ = table.vectors, table.labels
-            except hpe.HfposembError as error:
-                said = str(error)
-            assert "\n" not in said

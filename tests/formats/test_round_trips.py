@@ -180,7 +180,7 @@ def test_facts_that_are_wrong_are_left_out(tmp_path: Path, name: str) -> None:
 def test_random_damage_never_fails_otherwise(tmp_path: Path) -> None:
     table = hpe.from_arrays(token=np.eye(6, 4), labels=list("abcdef")).token
     rng = np.random.default_rng(0)
-    for ending in (".parquet", ".csv", ".tsv", ".npz"):
+    for ending in (".parquet", ".csv", ".tsv", ".npz", ".npy"):
         table.save(tmp_path / f"t{ending}")
         whole = (tmp_path / f"t{ending}").read_bytes()
         for turn in range(9 if ending == ".parquet" else 200):  # each in a process of its own

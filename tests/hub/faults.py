@@ -74,13 +74,6 @@ def no_content(answer: Answer) -> None:
 
 
 @_kind("any")
-def not_modified(answer: Answer) -> None:
-    """304 without a body, its ETag kept."""
-    answer.status, answer.content = 304, False
-    answer.carry(b"")
-
-
-@_kind("any")
 def garbage(answer: Answer, *, data: bytes = b"\x16\x03\x01 this is not HTTP\r\n\r\n") -> None:
     """`data` in place of the status line, the headers and the body, then the end of the connection."""
     answer.raw = data
@@ -273,18 +266,6 @@ def multipart(answer: Answer) -> None:
 def etag(answer: Answer, *, value: str | None = '"0000000000000000"') -> None:
     """The ETag of a file is another one, or missing (None)."""
     _set(answer, "ETag", value)
-
-
-@_kind("X-Linked-ETag")
-def linked_etag(answer: Answer, *, value: str | None = '"0000000000000000"') -> None:
-    """X-Linked-ETag of the redirect to the CDN is another one, or missing (None)."""
-    _set(answer, "X-Linked-ETag", value)
-
-
-@_kind("X-Linked-Size")
-def linked_size(answer: Answer, *, value: str | None = "1") -> None:
-    """X-Linked-Size of the redirect to the CDN is another one, or missing (None)."""
-    _set(answer, "X-Linked-Size", value)
 
 
 @_kind("X-Repo-Commit")

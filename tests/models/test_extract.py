@@ -108,16 +108,6 @@ def test_a_file_without_config_is_read_by_names_and_says_so(build: Build, tmp_pa
     assert "no config.json" in embeddings.notes[0]
 
 
-def test_unknown_model_type_falls_back_to_names_and_says_so(build: Build, tmp_path: Path) -> None:
-    model = build("bert")
-    model.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "hal-9000"}))
-    embeddings = hpe.extract(tmp_path)
-    _assert_tables(embeddings, model, "bert")
-    assert "hal-9000" in embeddings.notes[0]
-
-
 def test_aliases_of_the_header_are_resolved(build: Build, tmp_path: Path) -> None:
     """As facebook/bart-large-cnn is stored: only one name of the tied table, the others in __metadata__."""
     model = build("bart")

@@ -497,17 +497,6 @@ def test_a_repository_of_several_models_says_how_to_name_one(
     assert hpe.extract(shown).token.shape == (6_000, 1024)
 
 
-def test_splits_are_read_from_the_hub(hub: FakeHub, tmp_path: Path) -> None:
-    home = split(tmp_path / "m")
-    hub.add("a/split", {file.name: file.read_bytes() for file in home.iterdir()})
-    found = hpe.extract("a/split")
-    np.testing.assert_array_equal(found.token, TABLE)
-    np.testing.assert_array_equal(found.head, TABLE + 1)
-    hub.add("a/cut", {name: (home / name).read_bytes() for name in SPLIT[:2]})
-    with pytest.raises(SourceError, match="1 of 3 splits are missing"):
-        hpe.extract("a/cut")
-
-
 @pytest.mark.parametrize("content", [b"", b"GGUF\x03\0\0\0", b"GGUF\x03\0\0\0" + bytes(64)])
 def test_a_broken_file_on_the_hub_is_one_line(content: bytes, hub: FakeHub) -> None:
     hub.add("a/broken", {"m.gguf": content})

@@ -144,14 +144,6 @@ def test_only_the_head_is_stored(tmp_path: Path) -> None:
     assert np.array_equal(found.token.vectors, found.head.vectors)
 
 
-def test_quantised_head_says_so(tmp_path: Path) -> None:
-    codes = np.zeros((ROWS, 2), np.int32)
-    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "tie_word_embeddings": False}
-    found = saved(tmp_path, config, model__embed_tokens__weight=TOKENS, lm_head__qweight=codes)
-    with pytest.raises(MissingTableError, match=r"lm_head.qweight is stored as I32 \(GPTQ or AWQ\), not as plain vec"):
-        _ = found.head
-
-
 def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
@@ -50,40 +49,6 @@ def write(folder: Path, tensors: Mapping[str, NDArray[Any]], **files: object) ->
 )
 def test_prefixes_of_training_scripts(tmp_path: Path, token: str, position: str) -> None:
     found = hpe.extract(write(tmp_path, {token: WORDS, position: PLACES}))
-    assert np.array_equal(found.token, WORDS)
-    assert np.array_equal(found.position.table, PLACES)
-
-
-@pytest.mark.parametrize(
-    "nested",
-    [
-        {
-            "model": {
-                "language_model": {
-                    "embedding": {"word_embeddings": {"weight": 0}, "position_embeddings": {"weight": 1}}
-                }
-            }
-        },
-        {
-            "dims": {"n_text_ctx": 48},
-            "model_state_dict": {"decoder.token_embedding.weight": 0, "decoder.positional_embedding": 1},
-        },
-        {
-            "model": {"_orig_mod.transformer.wte.weight": 0, "_orig_mod.transformer.wpe.weight": 1},
-            "model_args": {"n_layer": 2},
-        },
-    ],
-    ids=["Megatron", "Whisper", "nanoGPT"],
-)
-@pytest.mark.usefixtures("forked")
-def test_pickles_of_training_scripts(tmp_path: Path, nested: dict[str, Any]) -> None:
-    def filled(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: inner if key in ("dims", "model_args") else filled(inner) for key, inner in value.items()}
-        return torch.from_numpy((WORDS, PLACES)[value])
-
-    torch.save(filled(nested), tmp_path / "checkpoint.pt")
-    found = hpe.extract(tmp_path / "checkpoint.pt")
     assert np.array_equal(found.token, WORDS)
     assert np.array_equal(found.position.table, PLACES)
 

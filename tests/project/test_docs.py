@@ -6,7 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -173,19 +172,3 @@ def test_every_picture_stands_on_a_page_and_all_of_them_are_small() -> None:
     pictures = [path for path in (ROOT / "docs" / "pictures").rglob("*") if path.is_file()]
     assert [path.name for path in pictures if path.name not in shown] == []
     assert sum(path.stat().st_size for path in pictures) <= 3_000_000
-
-
-def test_data_frames_there_and_back() -> None:
-    """Tables of the tutorial's kind become frames, and frames tables: rows, names and numbers."""
-    import pandas
-
-    import hfposemb as hpe
-
-    bert = hpe.extract("sample:bert")
-    token, position = bert.token.to_frame(), bert.position.table.to_frame()
-    assert isinstance(token, pandas.DataFrame)
-    assert list(token.index[[10, 99]]) == [bert.token.labels[10], bert.token.labels[99]]
-    back = hpe.from_arrays(token=token, position=position)
-    assert np.array_equal(back.token.vectors, bert.token.vectors)
-    assert np.array_equal(back.position.table.vectors, bert.position.table.vectors)
-    assert back.token.row("king") == bert.token.row("king")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.session.stored_maps import FILE, key_of
+from app.session.background_jobs import FILE, key_of
 from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.models.extraction import extract

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.session.stored_maps import FILE, stored_map
+from app.session.background_jobs import FILE, stored_map
 from hfposemb.analysis.projection.quality import measure
 from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint

@@ -234,11 +234,6 @@ def compared(opened: Sequence[Opened], session: Session) -> Compared:
     return Compared(having, found, done=False)
 
 
-def parts_of(opened: Sequence[Opened]) -> list[str]:
-    """Return the parts to choose from: those of all sources that have several."""
-    return list(dict.fromkeys(part for source in opened if len(source.parts) > 1 for part in source.parts))
-
-
 def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
     """Return parts as choices, preceded by the part that each source's words enter."""
     return [("default (token input)", ""), *((part, part) for part in parts)]

@@ -17,12 +17,12 @@ from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
 from hfposemb.text import display, one_line
 
 from ...components.events import QUIET
-from ...components.recipe import COPY_JS, folded_code
+from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import children, measuring
 from ...jobs.children import JobError
 from ...jobs.visitor import Visitor
 from ...limits import CHECKED_AT_ONCE
-from ...recipes.check_snippets import checks
+from ...recipes.writing import command_line, dict_lines, pinned, quoted, recipe_of
 from ...session.background_jobs import BackgroundJob
 from ...session.library import allowed, reader, source_key
 from ...session.opened import Opened
@@ -32,6 +32,20 @@ from ...session.state import Session
 if TYPE_CHECKING:
     from hfposemb.checks.check_report import CheckReport
     from hfposemb.checks.findings import Finding
+
+    from ...session.opened import Opened
+
+
+def checks(sources: Sequence[Opened]) -> Recipe:
+    """Return the recipe of the number of findings of each severity in the files of some sources."""
+    body = [
+        *dict_lines({pinned(source): f"hpe.check({quoted(pinned(source))})" for source in sources}, "reports"),
+        'severities = ("wrong", "suspicious", "note")',
+        "shown = {name: {one: len(each.of(one)) for one in severities} for name, each in reports.items()}",
+        'print(*reports.values(), sep="\\n\\n")',
+    ]
+    return recipe_of(body, sources, command=[command_line("check", *map(pinned, sources))], roles=("token",))
+
 
 NAME = "check"
 QUESTION = "Is anything wrong with these files?"

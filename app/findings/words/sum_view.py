@@ -41,7 +41,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Panel
 from ...session.opened import Opened
 from ...session.state import Session
-from ..chosen_word import Word, row_of, shown, with_tokens
+from ..chosen_word import Word, row_of, shown, source_of
 from ..start.model_input import SENTENCE
 
 if TYPE_CHECKING:
@@ -322,9 +322,3 @@ def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked
     """Return the selected source with the visitor's choices; ``None`` if no source has words."""
     source = source_of(opened, which)
     return None if source is None else View(session, source, asked)
-
-
-def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:
-    """Return the source with that text, or the first one, among those that have words."""
-    speaking = with_tokens(opened)
-    return next((one for one in speaking if one.text == which), speaking[0] if speaking else None)

@@ -8,7 +8,6 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -45,6 +44,7 @@ from hfposemb.errors import HfposembError, MissingTableError
 from hfposemb.numbers import percent
 from hfposemb.reports.html_tables import p_value
 from tests.support.app.models import checkpoint
+from tests.support.app.sessions import open_session
 
 EVIL = '<script>alert("x")</script>'
 WORDS = (EVIL, *(f"{first}{second}" for first in "bcdfg" for second in "aeiouy"))
@@ -61,17 +61,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return checkpoint(folder / "bert", WORDS, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
 
 
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what is computed out of the user's own folder."""
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
-def session_of(*sources: str, public: bool = False) -> Session:
-    """Return a session of its own library, as the tab gets it."""
-    with gr.Blocks():
-        session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.at("compare", ("position", "token"))
+session_of = partial(open_session, tab="compare", needs=("position", "token"))
 
 
 def known(session: Session, *texts: str) -> Compared:

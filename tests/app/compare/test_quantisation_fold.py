@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,9 +28,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(plain), str(saved(folder / "coded", coded, MLX))
 
 
-@pytest.fixture(autouse=True)
-def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache_folder")
 
 
 def offered(session: Session, chosen: str | None = None) -> list[str] | None:

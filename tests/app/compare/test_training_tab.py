@@ -14,7 +14,6 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
-from hfposemb.app.components.step import of_steps
 from hfposemb.app.findings import training_run
 from hfposemb.app.findings.training_run import (
     LAST,
@@ -35,12 +34,14 @@ from hfposemb.app.limits import PUBLIC_CHECKPOINTS
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import training
+from hfposemb.app.tabs.training import of_steps
 
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.samples import folder
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.surveys.training_run import Course, Trajectory, trajectory
 from hfposemb.surveys.worker_pool import Engine
+from tests.support.app.sessions import open_session
 
 STEPS = "step-[0-4]*"
 
@@ -51,11 +52,7 @@ def gpt2() -> Trajectory:
     return trajectory(revisions("sample:gpt2", STEPS), metrics=["mean cosine at*"], draws=3, engine=Engine(workers=1))
 
 
-def session_of(*sources: str, public: bool = False) -> Session:
-    """Return a session of its own library, as the tab gets it."""
-    with gr.Blocks():
-        session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.at("training", ())
+session_of = partial(open_session, tab="training")
 
 
 def moment_of(found: Trajectory, place: int, *, total: int = 0) -> Moment:

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import numpy as np
 import psutil
 import pytest
@@ -24,12 +23,12 @@ from hfposemb.app.jobs import children, queue
 from hfposemb.app.jobs.queue import Line, in_line
 from hfposemb.app.jobs.visitor import BusyError, Visitor, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
-from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb.errors import CancelledError, HfposembError
 from tests.conftest import FULL
+from tests.support.app.sessions import open_session
 from tests.support.processes import errands
 from tests.support.processes.errands import asleep, drafted, slow
 from tests.support.processes.waiting import gone, until
@@ -310,8 +309,7 @@ def test_places_are_told_in_words() -> None:
 
 def page_of(name: str) -> AsyncGenerator[children.Progress, None]:
     """Let a visitor ask for a map that takes a while."""
-    with gr.Blocks():
-        session = Session(True, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    session = open_session(public=True)
     return session.jobs.lay_out(Visitor(name), "tokens", [[f"random:3000x{len(name) + 30}", "token", 2]])
 
 
@@ -357,8 +355,7 @@ def test_crowd_waits_with_its_places_shown_and_one_child(alone: Line) -> None:
 
 
 def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Line) -> None:
-    with gr.Blocks():
-        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    session = open_session()
     kept = session.library.results
 
     async def do(part: str, work: Callable[..., Any], **more: Any) -> None:
@@ -393,8 +390,7 @@ def test_page_that_is_closed_loses_its_child(alone: Line) -> None:
 def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -> None:
     """Jobs are cancelled at every moment: while they wait, start, run, and as their part asks again."""
     draw, before = random.Random(7), {child.pid for child in psutil.Process().children()}
-    with gr.Blocks():
-        session = Session(True, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
+    session = open_session(public=True)
     ended: list[str] = []
 
     async def ask(number: int) -> None:

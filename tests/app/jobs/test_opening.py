@@ -7,15 +7,14 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
-import gradio as gr
 import numpy as np
 import pytest
 from hfposemb.app.jobs import fetching
 from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
 from hfposemb.app.session import opening
-from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import WAITING, left_out, split, waiting
 from hfposemb.app.session.source_names import HUB_PRESETS, choices, short_name
 from hfposemb.app.session.state import Session
@@ -27,6 +26,7 @@ from hfposemb import app
 from hfposemb.errors import CancelledError, HubError
 from tests.conftest import FULL
 from tests.hub import FakeHub
+from tests.support.app.sessions import open_session
 
 REPO = "somebody/gpt"
 SHAPES = {"wte.weight": (9000, 64), "wpe.weight": (4096, 64)}
@@ -45,10 +45,7 @@ def repo(hub: FakeHub) -> str:
     return REPO
 
 
-def session_of(*sources: str, public: bool = False, needs: tuple[str, ...] = ("position",)) -> Session:
-    with gr.Blocks():
-        session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.at("positions", needs)
+session_of = partial(open_session, tab="positions", needs=("position",))
 
 
 async def fetched(session: Session, *sources: str, page: str = "page") -> list[Fetch]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app.findings.positions import image_patches, position_clouds, position_lines, position_tables, shifts
+from hfposemb.app.session import shown_positions
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.tabs import positions
 
 import hfposemb as hpe
-from app.findings.positions import image_patches, position_clouds, position_lines, position_tables, shifts
-from app.session import shown_positions
-from app.session.library import Library
-from app.session.opened import Opened
-from app.session.state import Session
-from app.tabs import positions
 from hfposemb.reports import position_findings
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import (
@@ -29,6 +26,7 @@ from hfposemb.tables.encodings import (
 )
 from hfposemb.tables.rotary import DynamicScaling, LongFactors, Rotary
 from hfposemb.tables.table import Provenance, table_of
+from tests.support.app.sessions import open_session
 
 # --- sentences -------------------------------------------------------------------------------------------------------
 
@@ -131,7 +129,7 @@ def test_a_helix_is_named_beside_the_trend_that_hides_it() -> None:
 
 
 def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
-    page = session()
+    page = open_session()
     (source,) = shown(Absolute(built_in("random:64x16")))
     panel = position_clouds.source_panel(source, shown_positions.View(), page)
     trust = hpe.project(built_in("random:64x16"), dims=3).trust
@@ -147,7 +145,7 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
 
 
 def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
-    page = session()
+    page = open_session()
     opened = shown(Absolute(table(spiral(200, 40.0))), SINE, ROTARY, Absolute(table(np.ones((9, 4)))))
     drawn = shifts.shift_panels(opened, 0, "orthogonal", 4, page)
     random, end, planes, turned = drawn.panels
@@ -170,7 +168,7 @@ def test_shifts_of_every_source_are_drawn_with_the_band_of_surrogates() -> None:
 
 
 def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
-    page = session()
+    page = open_session()
     panel = position_lines.spectra(page.open(["sinusoidal:256x128"]), 0, page).panels[-1]
     assert panel.title == (
         "With one pair of sine and cosine, 0\u00a0% of positions are nearest to a neighbour; with 8, 100\u00a0%"
@@ -195,7 +193,7 @@ def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
 
 @pytest.mark.parametrize("asked", [64, 31, 10**6])
 def test_a_mark_beyond_the_end_is_the_last_position(asked: int) -> None:
-    page = session()
+    page = open_session()
     drawn, *_ = positions.Handlers(page).draw_sources(page.open(["sinusoidal:32x8"]), "pca", 2, 0, asked, {}, None)
     (panel,) = drawn.panels
     said = " ".join([panel.emphasis, *(drawing.caption for drawing in panel.drawings)])
@@ -263,11 +261,6 @@ def shown(*encodings: Any, **parts: Any) -> tuple[Opened, ...]:
     )
 
 
-def session() -> Session:
-    with gr.Blocks():
-        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-
-
 RNG = np.random.default_rng(0)
 ROTARY = Rotary(10000.0 ** (-np.arange(8) / 8), 200, base_freq=np.full(8, 0.5), trained_length=64, scaling="yarn")
 T5 = RelativeBias(RNG.normal(size=(32, 4)), 512)
@@ -281,7 +274,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
     opened = shown(
         LEARNED, SINE, ROTARY, Alibi(alibi_slopes(8), 512), T5, SHAW, T5_DECODER, Convolution(9), NoPositions()
     )
-    page = session()
+    page = open_session()
     drawn = {panel.key: panel for panel in position_lines.lines(opened, 0, page).panels}
     assert list(drawn) == ["distance", "kernel", "bias", "norms", "variance"]
     assert [panel.key for panel in position_lines.spectra(opened, 0, page).panels] == ["waves", "wavelengths ./2"]
@@ -317,7 +310,7 @@ def test_every_mechanism_stands_in_the_plot_of_its_unit() -> None:
 
 def test_rotary_rows_have_a_cloud_and_a_kernel_of_their_own() -> None:
     (source,) = shown(Rotary(10000.0 ** (-np.arange(8) / 8), 131_072))
-    panel = position_clouds.source_panel(source, shown_positions.View(dims=2, method="umap"), session())
+    panel = position_clouds.source_panel(source, shown_positions.View(dims=2, method="umap"), open_session())
     assert panel.source == ("S0", "512 of 131,072 rotary positions")
     kernel = panel.drawings[1].figure.data[0].z
     np.testing.assert_allclose(kernel, source.position.matrix(512), atol=1e-6)
@@ -359,7 +352,7 @@ def test_a_part_is_chosen_where_a_source_has_it() -> None:
     ):
         assert [source.position.kind for source in shown_positions.of_part(opened, part)] == kinds
     panel = position_clouds.source_panel(
-        shown_positions.of_part(opened, "vision")[1], shown_positions.View(), session()
+        shown_positions.of_part(opened, "vision")[1], shown_positions.View(), open_session()
     )
     assert panel.source == ("S1", "64 computed positions · vision")
 
@@ -367,17 +360,17 @@ def test_a_part_is_chosen_where_a_source_has_it() -> None:
 def test_patches_of_a_vision_part_are_drawn_whichever_part_is_chosen() -> None:
     table = table_of(RNG.normal(size=(13, 8)), name="patches", provenance=Provenance("test"))
     opened = shown(LEARNED, text=ROTARY, vision=Absolute(table, grid=Grid(3, 4, 1)))
-    drawn = image_patches.patches(opened, {"./1": 3}, session())
+    drawn = image_patches.patches(opened, {"./1": 3}, open_session())
     assert [panel.key for panel in drawn.panels] == ["./1 tiles", "./1 map"]
     tiles, large = drawn.panels
     assert tiles.source == ("S1", "3 × 4 patches · vision")
     assert tiles.title.startswith("Rows explain ")
     assert "shuffled patches: " in tiles.title
     assert large.drawings[0].caption == "row\u00a00, column\u00a03"
-    assert not image_patches.patches(opened[:1], {}, session()).panels
+    assert not image_patches.patches(opened[:1], {}, open_session()).panels
     vast = table_of(np.ones((70 * 70, 2)), name="vast", provenance=Provenance("test"))
-    (only,) = image_patches.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, session()).panels
+    (only,) = image_patches.patches(shown(Absolute(vast, grid=Grid(70, 70))), {}, open_session()).panels
     assert (only.drawings, only.message) == ((), "Too many patches to draw: 4,900, at most 4,096.")
     holes = table_of(np.full((12, 8), np.nan), name="holes", provenance=Provenance("test"))
-    broken = image_patches.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, session())
+    broken = image_patches.patches(shown(Absolute(holes, grid=Grid(3, 4))), {}, open_session())
     assert "12 of 12 patches hold NaN or Inf" in broken.panels[0].title

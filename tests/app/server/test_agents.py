@@ -137,24 +137,14 @@ def test_long_answers_are_summarised(url: str) -> None:
     [
         ("info", {"source": "/etc/passwd"}, "SourceError", "can be opened only if the app runs on your own machine"),
         ("info", {}, "InputError", "hfposemb_info needs the parameter source; its parameters: source, full"),
-        ("info", {"source": 5}, "InputError", "source must be a string of at most 1,024 characters; got 5"),
         ("info", {"source": "sample:bert", "k": 3}, "InputError", "hfposemb_info has no parameter 'k'"),
-        (
-            "neighbours",
-            {"source": "sample:bert", "query": "king", "limit": 10**9},
-            "InputError",
-            "limit must be a whole number from 1 to 1,000; got 1000000000",
-        ),
         (
             "neighbours",
             {"source": "sample:bert", "query": "king", "metric": "x"},
             "InputError",
             "metric must be one of cosine, dot, euclidean; got 'x'",
         ),
-        ("similarity", {"source": "sample:bert", "rows": []}, "InputError", "rows must be a list of 1 to 12 entries"),
-        ("project", {"source": "sample:bert", "dims": 4}, "InputError", "dims must be a whole number from 2 to 3"),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),
-        ("compare", {"sources": [SHORT] * 9}, "InputError", "sources must be a list of 1 to 8 entries, each a string"),
         ("delete", {}, "InputError", "there is no tool 'hfposemb_delete'; the tools: hfposemb_info, "),
     ],
 )

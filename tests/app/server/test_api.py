@@ -15,10 +15,9 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 from hfposemb.app.server.api import Endpoints
-from hfposemb.app.server.mcp_tools import tools
+from hfposemb.app.server.mcp_server import tools
 
 import hfposemb as hpe
-from hfposemb import app
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import retention_in_place
@@ -279,12 +278,6 @@ def test_arguments_that_are_left_out_have_their_defaults(web: httpx.Client, endp
         assert said in told["error"], (data, told)
         assert "\n" not in told["error"]
         assert "Something went wrong" not in told["error"]
-
-
-def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hfposemb.app.find_spec", lambda name: None)
-    with pytest.raises(hpe.HfposembError, match=r"an MCP server needs the package gradio\[mcp\]: pip install"):
-        app.launch(mcp=True, prevent_thread_lock=True)
 
 
 def test_a_call_leaves_no_session(url: str, blocks: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import gradio as gr
 import pytest
 from gradio.context import LocalContext
-from hfposemb.app.session import drawn_inputs
-from hfposemb.app.session.drawn_inputs import drawn_once
+from hfposemb.app.session import state
+from hfposemb.app.session.state import drawn_once
 from hfposemb.app.tabs import tokens
 
 from hfposemb import app
@@ -108,7 +108,7 @@ def test_what_fails_or_shows_nothing_is_tried_again(page: None) -> None:
 
 
 def test_the_oldest_values_are_forgotten(page: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawn_inputs, "MOST", 2)
+    monkeypatch.setattr(state, "MOST", 2)
     handlers = [drawn_once(lambda x: x, [gr.HTML()]) for _ in range(3)]
     assert [once("a") for once in handlers] == ["a"] * 3
     assert handlers[2]("a") == gr.skip()

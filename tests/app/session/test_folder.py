@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from gradio.utils import get_upload_folder
-from hfposemb.app.server.temporary_folder import own_folder
+from hfposemb.app import own_folder
 
 SHOW = """
 import os, stat, sys
-from hfposemb.app.server.temporary_folder import own_folder
+from hfposemb.app import own_folder
 own_folder()
 own_folder()
 from gradio.utils import get_upload_folder

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gradio as gr
 import pytest
+from hfposemb.app.limits import MOST_SOURCES
+from hfposemb.app.session.opened import problems
+from hfposemb.app.session.source_bar import chip_colours, counted, placed
 
-from app.limits import MOST_SOURCES
-from app.session.library import Library
-from app.session.opened import problems
-from app.session.source_bar import chip_colours, counted, placed
-from app.session.state import Session
+from tests.support.app.sessions import open_session
 
 
 @pytest.mark.parametrize(
@@ -35,8 +33,7 @@ def test_chips_have_the_colours_of_their_places() -> None:
 
 
 def test_a_free_place_is_remembered_by_what_is_drawn() -> None:
-    with gr.Blocks():
-        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library()).at("positions")
+    session = open_session(tab="positions")
     texts = ["", "sinusoidal:8x4", "", "sinusoidal:8x8"]
     colours = [source.color for source in session.open(["random:8x4", "counting:8x4", "sinusoidal:9x4", "random:9x4"])]
     shown = session.shown(session.drawn_with("", texts))
@@ -44,8 +41,7 @@ def test_a_free_place_is_remembered_by_what_is_drawn() -> None:
 
 
 def test_a_source_that_fails_takes_no_place_and_is_said_once() -> None:
-    with gr.Blocks():
-        session = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library()).at("positions")
+    session = open_session(tab="positions")
     texts = ["./nowhere", "sinusoidal:8x4", "nonsense:8x4"]
     opened = session.open(texts)
     assert counted(opened) == "<span>1 of 8</span>"

@@ -4,19 +4,10 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 
-import gradio as gr
-import pytest
+from hfposemb.app.findings.start.card_pictures import card_sections
+from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
-from app.findings.start.card_pictures import card_sections
-from app.session.library import Library
-from app.session.state import Session
-
-
-@pytest.fixture
-def session() -> Session:
-    with gr.Blocks():
-        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
 
 
 def test_a_card_is_the_librarys_in_both_shades(session: Session) -> None:

@@ -10,7 +10,6 @@ from hfposemb.app.findings.chosen_word import Word
 from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
-from hfposemb.app.session.library import Library
 from hfposemb.app.session.shown_positions import View
 from hfposemb.app.session.source_names import PRESETS, choices
 from hfposemb.app.session.state import Session
@@ -19,14 +18,6 @@ from hfposemb.app.tabs.positions import clouds, missing_umaps
 from hfposemb import app
 
 MINILM = "sample:minilm"
-
-
-@pytest.fixture
-def session() -> Session:
-    """A session of its own library."""
-    with gr.Blocks():
-        made = Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return made.at("tokens")
 
 
 def test_it_is_offered_by_its_name() -> None:

@@ -5,29 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app.findings.start import model_input
+from hfposemb.app.findings.start.questions import cards, ordinal, questions
+from hfposemb.app.findings.start.shapes import facts_of, shape_panels
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
-from app.findings.start import model_input
-from app.findings.start.questions import cards, ordinal, questions
-from app.findings.start.shapes import facts_of, shape_panels
-from app.session.library import Library
-from app.session.opened import Opened
-from app.session.state import Session
 from hfposemb.reports.position_findings import Facts, measure, shapes
 
 
 @pytest.fixture(scope="session")
 def minilm(minilm_folder: Path) -> Opened:
     return Opened(str(minilm_folder), "MiniLM", "#0b6aa8", "solid", hpe.extract(minilm_folder))
-
-
-@pytest.fixture
-def page() -> Session:
-    with gr.Blocks():
-        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
 
 
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
@@ -108,10 +100,10 @@ def test_the_headline_names_shapes_and_groups_them() -> None:
     assert shapes({}, {}) == "How each model encodes positions"
 
 
-def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) -> None:
+def test_every_source_has_a_panel_of_its_shape(session: Session, minilm: Opened) -> None:
     texts = ("sinusoidal:64x16", "rotary:64x16", "alibi:64x8")
-    opened = [minilm, *page.open(texts), Opened("x", "x", "", "", error="no such model")]
-    found = shape_panels(opened, page)
+    opened = [minilm, *session.open(texts), Opened("x", "x", "", "", error="no such model")]
+    found = shape_panels(opened, session)
     assert found.heading == "MiniLM learned a fast helix. It is not the sinusoid."
     assert [len(panel.drawings) for panel in found.panels] == [2, 2, 2, 1, 0]
     turns = minilm.position.table.shape[0] / 5.9
@@ -119,15 +111,15 @@ def test_every_source_has_a_panel_of_its_shape(page: Session, minilm: Opened) ->
     assert found.panels[0].title == said
     assert found.panels[0].foot == "3 axes: 35\u00a0% of the variance · 421 turns the other way look the same"
     assert found.panels[-1].message == "no such model"
-    assert "Add a model above" in shape_panels([], page).panels[0].message
+    assert "Add a model above" in shape_panels([], session).panels[0].message
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def test_questions_are_answered_with_measurements(page: Session, minilm: Opened) -> None:
-    opened = [minilm, *page.open(["sinusoidal:64x16"])]
-    asked = {one.title: one for one in questions(opened, facts_of(opened, page), page)}
+def test_questions_are_answered_with_measurements(session: Session, minilm: Opened) -> None:
+    opened = [minilm, *session.open(["sinusoidal:64x16"])]
+    asked = {one.title: one for one in questions(opened, facts_of(opened, session), session)}
     assert len(asked) == 6
     assert minilm.embeddings is not None
     table = minilm.embeddings.token
@@ -145,9 +137,9 @@ def test_questions_are_answered_with_measurements(page: Session, minilm: Opened)
     )
 
 
-def test_questions_about_nothing_still_lead_somewhere(page: Session) -> None:
-    opened = page.open(["alibi:64x8"])
-    asked = questions(opened, facts_of(opened, page), page)
+def test_questions_about_nothing_still_lead_somewhere(session: Session) -> None:
+    opened = session.open(["alibi:64x8"])
+    asked = questions(opened, facts_of(opened, session), session)
     assert asked[1].answer == "None of the models has position vectors to compare."
     assert asked[3].answer == "Look up any word and its nearest neighbours."
 
@@ -160,10 +152,10 @@ def test_ranks_are_written_out(rank: int, said: str) -> None:
     assert ordinal(rank) == said
 
 
-def test_cards_are_links_only_where_the_page_has_an_address(page: Session) -> None:
-    asked = questions([], {}, page)
-    assert cards(asked, page, ["sample:bert"]).count("<button") == 6
-    linked = cards(asked, replace(page, linked=True), ["sample:bert", "", "<b>"])
+def test_cards_are_links_only_where_the_page_has_an_address(session: Session) -> None:
+    asked = questions([], {}, session)
+    assert cards(asked, session, ["sample:bert"]).count("<button") == 6
+    linked = cards(asked, replace(session, linked=True), ["sample:bert", "", "<b>"])
     assert linked.count("<a ") == 6
     assert "models=sample%3Abert&amp;models=%3Cb%3E&amp;tab=positions&amp;shifts=unfolded" in linked
     assert 'href="?models=sample%3Abert&amp;models=%3Cb%3E"' in linked

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app.components.plot import Panel
+from hfposemb.app.findings.start import model_input
+from hfposemb.app.findings.words import sum_amplitude, sum_claims, sum_view, word_order
+from hfposemb.app.findings.words.sentence_words import strip
+from hfposemb.app.findings.words.sum_view import Asked, View
+from hfposemb.app.session.opened import Opened
+from hfposemb.app.session.state import Session
+from hfposemb.app.tabs import words
 
 import hfposemb as hpe
-from app.components.plot import Panel
-from app.findings.start import model_input
-from app.findings.words import sum_amplitude, sum_claims, sum_view, word_order
-from app.findings.words.sentence_words import strip
-from app.findings.words.sum_view import Asked, View
-from app.session.library import Library
-from app.session.opened import Opened
-from app.session.state import Session
-from app.tabs import words
 from hfposemb.composition.added_positions import add_positions
 from hfposemb.composition.amplitude_sweep import moved_neighbours, retention_in_place, sweep_amplitude
 from hfposemb.composition.neighbour_retention import subspace_overlap
@@ -45,12 +43,6 @@ def model(*, positions: Any = None, scale: float = 1.0, name: str = "made") -> h
 
     table = own if positions is None else None
     return hpe.Embeddings(name, {"token": token}, encodings, recipe=lambda: InputRecipe(token, table, tokenize=cut))
-
-
-@pytest.fixture
-def session() -> Session:
-    with gr.Blocks():
-        return Session(False, (), gr.State([]), gr.State(""), gr.Tabs(), library=Library())
 
 
 @pytest.fixture

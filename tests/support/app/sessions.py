@@ -11,11 +11,11 @@ from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 
 
-def open_session(*sources: str, public: bool = False) -> Session:
-    """Return a session of its own library, as a tab gets it."""
+def open_session(*sources: str, public: bool = False, tab: str = "tokens", needs: tuple[str, ...] = ()) -> Session:
+    """Return a session of its own library, as a tab gets it that needs some tables."""
     with gr.Blocks():
         session = Session(public, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-    return session.at("tokens")
+    return session.at(tab, needs)
 
 
 def rows_of(blocks: gr.Blocks) -> list[PanelRow]:
