@@ -177,7 +177,7 @@ def _distance(encoding: PositionEncoding | None) -> str:
         return "does not apply: no position has a vector"
     share = measure(encoding.table).invariance
     return (
-        "not measured: the table is too small or all its rows are alike" if share is None else percent(max(0.0, share))
+        "not measured: fewer than 16 positions, or all alike" if share is None else percent(max(0.0, share))
     )
 
 
