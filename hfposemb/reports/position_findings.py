@@ -68,7 +68,7 @@ class Facts:
     @property
     def few(self) -> bool:
         """Whether too few positions have a direction to say more than that it is the same."""
-        return np.count_nonzero(self.norms > 0) < FEWEST
+        return int((self.norms > 0).sum()) < FEWEST
 
     @property
     def half(self) -> NDArray[np.float64]:
