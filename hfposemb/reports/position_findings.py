@@ -222,7 +222,8 @@ def winding(facts: Mapping[str, Facts]) -> str:
     for name, fact in facts.items():
         if (found := fact.winds) is not None:
             plane = f"components {found.components[0]} and {found.components[1]} explain {percent(found.held)}"
-            said.append(f"{name} is a helix: {turns_of(found)}; {plane}")
+            beside = f", beside a straight drift of {percent(found.drift)}" if found.drift else ""
+            said.append(f"{name} is a helix: {turns_of(found)}; {plane}{beside}")
     if not said and all(fact.helix is None for fact in facts.values()):
         return "Too few positions to look for a helix"
     return "; ".join(said) if said else f"No helix of {number(FEWEST_TURNS, digits=1)} turns or more was found"

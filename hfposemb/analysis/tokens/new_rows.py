@@ -77,18 +77,18 @@ class Components:
     def figures(self, vectors: NDArray[np.floating]) -> Floats:
         """Return five figures of a set of rows [k, d].
 
-        The logarithms of the mean and of the spread of the squared Mahalanobis lengths, of the spread of the lengths
-        about the mean of the set, and of the variance that these have along the components, weighted by the variance of
-        the old rows; and how steeply the logarithms of the columns' variances rise with those of the old rows.
+        The mean of the logarithms of the squared Mahalanobis lengths, their spread, that of the lengths about the mean
+        of the set, and the variance that these have along the components, weighted by the variance of the old rows, all
+        three as logarithms; and how steeply the logarithms of the columns' variances rise with those of the old rows.
         """
         scores = self.scores(vectors)
         squares = np.square(scores - scores.mean(axis=0))
         lengths, own = (np.square(scores) / self.values).sum(axis=1), squares.sum(axis=1)
-        along = (squares @ self.values).sum() / own.sum()
-        spreads = [np.log(np.maximum(one, EMPTY)).std() for one in (lengths, own / own.mean())]
+        along = float(np.mean(squares @ self.values / np.maximum(own, np.finfo(float).tiny)))
+        size, shape = (np.log(np.maximum(one, EMPTY)) for one in (lengths, own / max(own.mean(), EMPTY)))
         slope = float(_logarithms(vectors.var(axis=0, dtype=np.float64)) @ self.pattern)
         rise = slope / max(float(self.pattern @ self.pattern), EMPTY)
-        return np.append(np.log(np.maximum([lengths.mean(), *spreads, along], EMPTY)), rise)
+        return np.array([size.mean(), *np.log(np.maximum([size.std(), shape.std(), along], EMPTY)), rise])
 
 
 def _logarithms(variances: Floats) -> Floats:
@@ -231,6 +231,12 @@ MOST = 4_096
 LEVEL = 0.02
 """P value up to which a way is refuted."""
 
+ORDINARY = 0.1
+"""P value above which rows are distributed like old rows."""
+
+SURE = 1 / (DRAWS + 1)
+"""P value up to which all ways must be refuted for none of them to have been taken; the least there is."""
+
 APART = 0.01
 """Share of sets of old rows that agree as well with a way, up to which it is named."""
 
@@ -322,7 +328,7 @@ MEANING: dict[Origin, str] = {
     "one distribution": "numbers drawn from one distribution about zero, like the initial values of a table",
     "one point": "one row, or the mean of some, with noise of one distribution added",
     "trained": "distributed like the old rows and not drawn at once, as rows are that were trained like them",
-    "other": "not distributed like the old rows, and not made in one of the tested ways",
+    "other": "not distributed like the old rows, and made in none of the ways that could be seen",
     "cannot tell": "what was tested cannot tell how",
 }
 
@@ -397,8 +403,10 @@ def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) 
         return "cannot tell"
     *ways, like_old = drawn
     left = [test for test in ways if test.p > LEVEL]
+    if not left and like_old.p > ORDINARY:
+        return "trained"
     if not left:
-        return "trained" if like_old.p > LEVEL else "other"
+        return "other" if max(test.p for test in drawn) <= SURE else "cannot tell"
     apart = left[0].old is not None and left[0].old <= APART
     return left[0].origin if len(left) == 1 and apart else "cannot tell"
 
