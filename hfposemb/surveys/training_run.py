@@ -195,6 +195,8 @@ def trajectory(
         >>> hpe.trajectory(steps, metrics=None, engine=Engine(workers=1)).frames.shape
         (2, 256, 2)
     """
+    if not isinstance(sources, (str, list, tuple)) or not all(isinstance(one, str) for one in sources):
+        raise InputError(f"expected sources as texts, such as those of hpe.revisions; got {type(sources).__name__}")
     measures = _measures(role, metrics)
     named = _ordered(several(sources))
     if len(named) < 2:
