@@ -285,3 +285,19 @@ def _described(value: object, wanted: str) -> str:
         return f"{said}; give its .table"
     of_arrays = "hpe.from_arrays(token=vectors)" + (".token" if "EmbeddingTable" in wanted else "")
     return f"{said}; write {of_arrays}" if hasattr(value, "shape") and not _FITS["EmbeddingTable"](value) else said
+
+
+def expect(value: object, kind: type, how: str) -> None:
+    """Refuse anything but what a function takes first.
+
+    Args:
+        value: What was given.
+        kind: The class that is expected.
+        how: How one is made.
+
+    Raises:
+        InputError: If it is of another class.
+    """
+    if not isinstance(value, kind):
+        got = f"the string {value[:80]!r}" if isinstance(value, str) else type(value).__name__
+        raise InputError(f"expected {kind.__name__}, got {got}; make one with {how}")

@@ -28,6 +28,7 @@ from .rows import (
     MOST_SQUARE,
     directed,
     finite_blocks,
+    fits_single,
     mean_row,
     norms,
     unit_sums,
@@ -153,6 +154,7 @@ def scatter(
     if rows < 2:
         raise InputError(f"{table.name} has {rows} finite rows; the variance needs at least 2")
     if single and rows >= width:
+        fits_single(table)
         return _scatter_in_one_pass(table, rows, progress)
     mean = mean_row(table)
     if rows < width:

@@ -108,6 +108,21 @@ def norms(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
         return _norms[table]
 
 
+SINGLE = 1e18
+"""Length of a row from which float32 may not hold its square, and inverse of one whose square may be 0 there."""
+
+
+def fits_single(table: EmbeddingTable) -> None:
+    """Refuse a table whose products float32 cannot hold. Raises ``InputError`` if its longest row says so."""
+    known = norms(table)[table.finite]
+    longest = float(known.max(initial=0.0))
+    if longest > SINGLE or 0 < longest < 1 / SINGLE:
+        raise InputError(
+            f"{table.name} has rows of norms up to {longest:.0e}; expected {1 / SINGLE:.0e} to {SINGLE:.0e}, whose "
+            "squares float32 holds: divide the table by its largest number"
+        )
+
+
 def directed(value: EmbeddingTable | PositionEncoding) -> NDArray[np.bool_]:
     """Return a mask of the rows [n] that have a direction, and so a cosine: finite and nonzero ones."""
     return np.asarray(norms(value) > 0)

@@ -186,10 +186,10 @@ def _of_groups(table: EmbeddingTable, seed: int) -> dict[str, float]:
         some += np.bincount(group[turned], minlength=PARTS)
         np.add.at(sums, group[turned], rows[turned] / length[turned, None])
     others, total = some.sum() - some, np.square(sums.sum(axis=0) - sums).sum(axis=1)
-    return {
-        "token mean norm": _half((lengths.sum() - lengths) / (counts.sum() - counts)),
-        "token anisotropy": _half((total - others) / (others * (others - 1))),
-    }
+    found = {"token mean norm": _half((lengths.sum() - lengths) / (counts.sum() - counts))}
+    if others.min() > 1:  # rows of zeros have no direction
+        found["token anisotropy"] = _half((total - others) / (others * (others - 1)))
+    return found
 
 
 def _half(without_each: NDArray[np.float64]) -> float:

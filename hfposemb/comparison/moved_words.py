@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.nulls.surrogates import over_surrogates
+from ..analysis.rows import fits_single
 from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
@@ -193,6 +194,8 @@ def row_blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> I
 
 def _distances(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.float64]:
     """Return the relative distance of each pair of rows after centring, scaling and rotation [pairs], 0 to √2."""
+    for table in tables:
+        fits_single(table)
     return _turned_distances(lambda: row_blocks(tables, pairs), len(pairs))
 
 

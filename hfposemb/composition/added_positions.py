@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.row_values import Rows
-from ..analysis.rows import directed, norms
+from ..analysis.rows import directed, fits_single, norms
 from ..errors import InputError, MissingTableError
 from ..lazy_attributes import lazy_attribute
 from ..tables.closed_forms import sine_rows
@@ -36,6 +36,9 @@ MOST_POSITIONS = 1024
 
 POSITIONS = 512
 """Number of positions computed for a model without a position table."""
+
+MADE = "hpe.add_positions(model)"
+"""How words and positions to be added to them are made, as errors say."""
 
 STD = 0.02
 """Standard deviation of unscaled random positions, as models are initialised."""
@@ -153,6 +156,7 @@ def add_positions(embeddings: Embeddings, adding: PositionAddition | None = None
     known = np.flatnonzero(directed(token))
     if len(known) < 40:
         raise InputError(f"{token.name} has {len(known)} finite nonzero tokens; at least 40 are needed")
+    fits_single(token)
     width, rng = token.shape[1], np.random.default_rng(adding.seed)
     factor = _factor(embeddings) if adding.rooted is None else width**0.5 if adding.rooted else 1.0
     own = own_positions(embeddings, adding.whose == "own")
@@ -161,6 +165,8 @@ def add_positions(embeddings: Embeddings, adding: PositionAddition | None = None
             f"{embeddings.name} has tokens of width {width} and positions of width {own.shape[1]}, which cannot be "
             "added directly; use the sinusoid or random positions"
         )
+    if own is not None:
+        fits_single(own)
     count = min(MOST_POSITIONS, POSITIONS if own is None else own.shape[0])
     positions = _positions(adding, own, count, width)
     lengths = np.linalg.norm(positions.astype(np.float64), axis=1)

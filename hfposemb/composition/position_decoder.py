@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
+
 BLOCK = 4096
 """Number of rows centred at once."""
 
@@ -29,13 +31,15 @@ class PositionDecoder:
 
     @classmethod
     def fit(cls, tokens: NDArray[np.floating], positions: NDArray[np.floating]) -> PositionDecoder:
-        """Fit on token vectors [n, d], for positions [T, d]."""
+        """Fit on token vectors [n, d], for positions [T, d]. Raises ``InputError`` if the tokens are all the same."""
         width = tokens.shape[1]
         mean = tokens.mean(axis=0, dtype=np.float64)
         scatter: NDArray[np.float64] = np.zeros((width, width))
         for start in range(0, len(tokens), BLOCK):
             block = tokens[start : start + BLOCK] - mean.astype(tokens.dtype)
             scatter += block.T @ block
+        if not np.trace(scatter) > 0:
+            raise InputError(f"all {len(tokens):,} tokens have the same vector; expected words that differ")
         scatter /= len(tokens)
         # With fewer tokens than dimensions Σ is singular.
         share = min(0.5, width / (10 * len(tokens)))

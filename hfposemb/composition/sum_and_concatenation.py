@@ -10,9 +10,10 @@ import numpy as np
 
 from ..analysis.row_values import Floats
 from ..errors import InputError
+from ..guesses import expect
 from ..several import several
 from ..tables.tabular import Columns, Tabular
-from .added_positions import AddedPositions, Single
+from .added_positions import MADE, AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, Sweep, sweep_amplitude
 
 WIDTHS = (64, 128, 192, 256, 384, 512, 768)
@@ -188,6 +189,7 @@ def interference(
         >>> found.widths, found.expected.round(3).tolist()
         ((64, 128), [0.1, 0.071])
     """
+    expect(words, AddedPositions, MADE)
     asked, own = sorted({int(width) for width in several(widths)}), words.table.shape[1]
     if pairs < 1 or any(width < 1 for width in asked):
         raise InputError(f"widths and pairs must be at least 1; got widths={asked[:5]} and pairs={pairs}")
@@ -216,5 +218,7 @@ def _mean_cosine(x: Single, v: Single, left: np.ndarray, right: np.ndarray) -> f
     """Return the mean |cos| of pairs of rows; rows without a direction are left out."""
     lengths = [np.linalg.norm(part.astype(np.float64), axis=1) for part in (x, v)]
     both = (lengths[0][left] > 0) & (lengths[1][right] > 0)
+    if not both.any():
+        raise InputError("all words, or all positions, are the same or zero; expected rows that differ")
     unit = [part / np.where(length > 0, length, 1)[:, None] for part, length in zip((x, v), lengths, strict=True)]
     return float(np.abs(np.einsum("ij,ij->i", unit[0][left[both]], unit[1][right[both]])).mean())

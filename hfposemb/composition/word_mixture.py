@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
-from ..analysis.rows import directed
+from ..analysis.rows import directed, fits_single
 from ..errors import InputError
+from ..guesses import expect
 from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable, all_rows, walk
 from ..tables.tabular import Columns, Tabular
-from .added_positions import MOST_NUMBERS, AddedPositions, Single, add_positions
+from .added_positions import MADE, MOST_NUMBERS, AddedPositions, Single, add_positions
 
 DRAWS = 39
 """Number of random vectors; the least with which a share beyond all of them has p ≤ .025."""
@@ -159,6 +160,8 @@ def mixture(
         value = add_positions(value) if len(places) else value.token
     if len(places) and isinstance(value, EmbeddingTable):
         raise InputError(f"{value.name} is a table of tokens alone; give the model to add its positions")
+    if not isinstance(value, EmbeddingTable):
+        expect(value, AddedPositions, f"{MADE}, or give a model or its token table")
     added = value if isinstance(value, AddedPositions) else None
     table = value if isinstance(value, EmbeddingTable) else value.table
     row = table.row(word)
@@ -214,6 +217,7 @@ class _Words:
             usable = (table.labels.classes == kind[0]) & directed(table)
             if kind[1]:
                 usable &= np.fromiter(map(_is_word, table.labels.texts), bool, len(usable))
+            fits_single(table)
             total = np.zeros(table.shape[1])
             for first, block in walk(table):
                 total += block[usable[first : first + len(block)]].sum(axis=0, dtype=np.float64)

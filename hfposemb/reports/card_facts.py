@@ -176,9 +176,7 @@ def _distance(encoding: PositionEncoding | None) -> str:
     if encoding is None or isinstance(encoding, Rotary) or not encoding.has_table:
         return "does not apply: no position has a vector"
     share = measure(encoding.table).invariance
-    return (
-        "not measured: the table is too small or all its rows are alike" if share is None else percent(max(0.0, share))
-    )
+    return "not measured: fewer than 16 positions, or all alike" if share is None else percent(max(0.0, share))
 
 
 def _head(source: Embeddings) -> str:

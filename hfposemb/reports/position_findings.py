@@ -29,6 +29,7 @@ NEAREST = 3
 
 
 # Thresholds of the sentences.
+FEWEST = 16  # positions with a direction from which anything but their cosines is said; fewer look like anything
 ALONE = 0.9995  # translation invariance from which similarity depends on distance alone
 NO_ORDER = 0.15  # mean cosine of neighbours, and translation invariance, below which there is no order
 FAST = 32  # positions per turn below which a helix is called fast
@@ -41,6 +42,8 @@ NEGATIVE = -0.05  # mean cosine that is below zero, not about zero
 @dataclass(frozen=True, eq=False)
 class Facts:
     """Measurements for the sentences; ``None`` if a table is too small or too plain for one.
+
+    Of fewer than ``FEWEST`` positions with a direction, norms and profile only are measured.
 
     Attributes:
         norms: Norm of each row [n].
@@ -63,6 +66,11 @@ class Facts:
     helix: Helix | None
 
     @property
+    def few(self) -> bool:
+        """Whether too few positions have a direction to say more than that it is the same."""
+        return int((self.norms > 0).sum()) < FEWEST
+
+    @property
     def half(self) -> NDArray[np.float64]:
         """The profile up to half of the table."""
         return np.empty(0) if self.profile is None else self.profile[: max(2, len(self.profile) // 2 + 1)]
@@ -82,15 +90,23 @@ class Facts:
         """The share of variance that three components hold."""
         return None if self.cumulative is None else float(self.cumulative[min(3, len(self.cumulative)) - 1])
 
+    @property
+    def components(self) -> int:
+        """The number of components; three hold all variance of any table that has no more."""
+        return 0 if self.cumulative is None else len(self.cumulative)
+
 
 def measure(table: EmbeddingTable) -> Facts:
     """Measure one position table."""
+    norms, profile = rows.norms(table), _known(geometry.similarity_by_distance, table)
+    if np.count_nonzero(norms > 0) < FEWEST:
+        return Facts(norms, np.empty(0, np.int64), None, profile, (), None, None, None)
     spectrum = _known(geometry.spectrum, table)
     return Facts(
-        norms=rows.norms(table),
+        norms=norms,
         outliers=rows.outliers(table),
         invariance=_known(geometry.translation_invariance, table),
-        profile=_known(geometry.similarity_by_distance, table),
+        profile=profile,
         breaks=rows.breaks(table),
         cumulative=None if spectrum is None else spectrum.cumulative,
         waves=_known(geometry.strength_by_period, table),
@@ -116,22 +132,18 @@ def heading(facts: Mapping[str, Facts]) -> str:
 
 def finding(facts: Facts) -> str:
     """State what one table has learned, or that it has learned nothing."""
-    if facts.profile is None:
-        return "All positions are zero or not finite"
-    if facts.next is None:
-        return "Too few positions to compare"
-    if facts.invariance is None:
-        same = bool(np.nanmin(facts.profile) > ALONE)
-        return "All positions have the same direction" if same else "Too few positions to describe a shape"
+    if (untold := _shapeless(facts)) or facts.next is None or facts.invariance is None:
+        return untold
     if facts.invariance >= ALONE:
         return "Similarity depends on distance alone"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return f"No order: cosine {number(facts.next, digits=2)} between neighbours"
     if facts.winds is not None:
         return f"One {'fast' if facts.winds.period < FAST else 'slow'} helix: {turns_of(facts.winds)}"
-    if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
-        return f"One smooth curve: three components explain {percent(facts.held)}"
     value = number(facts.next, digits=2)
+    if facts.next >= SMOOTH and facts.held is not None and facts.held >= SIMPLE:
+        told = f"three components explain {percent(facts.held)}" if facts.components > 3 else f"cosine {value}"
+        return f"One smooth curve: {told}"
     if facts.next < ALIKE:
         return f"Neighbours are hardly similar: cosine {value}"
     if facts.breaks:
@@ -141,11 +153,25 @@ def finding(facts: Facts) -> str:
     return f"Neighbours are similar: cosine {value}"
 
 
+def _shapeless(facts: Facts) -> str:
+    """State why nothing is said of the shape of a table; "" if something is."""
+    if facts.profile is None:
+        return "All positions are zero or not finite"
+    if facts.next is None:
+        return "Too few positions to compare"
+    if facts.invariance is None:
+        same = bool(np.nanmin(facts.profile) > ALONE)
+        return "All positions have the same direction" if same else f"Fewer than {FEWEST} positions have no shape"
+    return "One column has signs, and no shape" if facts.components == 1 else ""
+
+
 def shape(facts: Facts) -> str:
     """Return the shape of a table's positions as a noun: one slow helix, a fast one, a curve, or no order."""
     if facts.winds is not None:
         return "a fast helix" if facts.winds.period < FAST else "one slow helix"
-    if facts.next is None or facts.invariance is None:
+    if facts.few and facts.profile is not None:
+        return "too few positions for a shape"
+    if facts.next is None or facts.invariance is None or facts.components == 1:
         return "no shape"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
         return "no order"
@@ -171,7 +197,8 @@ def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid
     (form, names), *others = named.items()
     said = [f"{listed(names)} learned {form}", *(f"{listed(names)} {form}" for form, names in others)]
     text = f"{', '.join(said)}."
-    same = sinusoid is not None and shape(computed[sinusoid]) in {shape(one) for one in learned.values()}
+    few = any(one.few for one in learned.values())
+    same = few or (sinusoid is not None and shape(computed[sinusoid]) in {shape(one) for one in learned.values()})
     if sinusoid is None or same:
         return text
     return f"{text} {('It is not', 'Neither is', 'None is')[min(len(learned), 3) - 1]} the sinusoid."
@@ -195,7 +222,8 @@ def winding(facts: Mapping[str, Facts]) -> str:
     for name, fact in facts.items():
         if (found := fact.winds) is not None:
             plane = f"components {found.components[0]} and {found.components[1]} explain {percent(found.held)}"
-            said.append(f"{name} is a helix: {turns_of(found)}; {plane}")
+            beside = f", beside a straight drift of {percent(found.drift)}" if found.drift else ""
+            said.append(f"{name} is a helix: {turns_of(found)}; {plane}{beside}")
     if not said and all(fact.helix is None for fact in facts.values()):
         return "Too few positions to look for a helix"
     return "; ".join(said) if said else f"No helix of {number(FEWEST_TURNS, digits=1)} turns or more was found"
@@ -239,7 +267,7 @@ def distance_title(facts: Mapping[str, Facts]) -> str:
     positive: list[str] = []
     for name, fact in facts.items():
         far = fact.half[1:][np.isfinite(fact.half[1:])]
-        if not len(far):
+        if not len(far) or fact.few:
             continue
         kind = flat if np.abs(far).max() < NO_ORDER else negative if far.min() < NEGATIVE else positive
         kind.append(name)
@@ -257,12 +285,14 @@ def distance_title(facts: Mapping[str, Facts]) -> str:
 
 def norm_title(facts: Mapping[str, Facts]) -> str:
     """State which rows are longest or shortest, if any is an outlier."""
-    first, even, other, calm = [], [], [], []
+    first, even, other, calm, few = [], [], [], [], []
     for name, fact in facts.items():
         found = fact.norms[np.isfinite(fact.norms)]
         if not len(found) or found.max() == 0:
             continue
-        if found.max() - found.min() <= 1e-3 * found.max():
+        if fact.few:
+            few.append(name)
+        elif found.max() - found.min() <= 1e-3 * found.max():
             even.append(name)
         elif 0 in fact.outliers and fact.norms[0] == found.max():
             first.append(name)
@@ -279,14 +309,20 @@ def norm_title(facts: Mapping[str, Facts]) -> str:
     said += other
     said += [f"no outlying norms in {listed(calm)}"] if calm else []
     said += [f"all norms are equal in {listed(even)}"] if even else []
+    said += [f"too few positions to tell outlying norms in {listed(few)}"] if few else []
     text = "; ".join(said) or "all norms are zero or undefined"
     return text[0].upper() + text[1:]
 
 
 def variance_title(facts: Mapping[str, Facts]) -> str:
-    """State the share of variance that three components hold of each source."""
-    shares = [f"{percent(fact.held)} in {name}" for name, fact in facts.items() if fact.held is not None]
-    return f"Variance explained by three components: {listed(shares)}" if shares else "The positions have no variance"
+    """State the share of variance that three components hold of each source that has more of them."""
+    told = {name: fact.held for name, fact in facts.items() if fact.held is not None and fact.components > 3}
+    if shares := [f"{percent(held)} in {name}" for name, held in told.items()]:
+        return f"Variance explained by three components: {listed(shares)}"
+    if any(fact.components for fact in facts.values()):
+        return "Three components explain any table of three columns"
+    few = any(fact.few and fact.profile is not None for fact in facts.values())
+    return "Too few positions to compare components" if few else "The positions have no variance"
 
 
 def widest_title(table: EmbeddingTable) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -195,8 +196,11 @@ def trajectory(
         >>> hpe.trajectory(steps, metrics=None, engine=Engine(workers=1)).frames.shape
         (2, 256, 2)
     """
+    sources = several(sources)
+    if wrong := [one for one in sources if not isinstance(one, (str, os.PathLike))]:
+        raise InputError(f"expected sources as texts, such as those of hpe.revisions; got {type(wrong[0]).__name__}")
     measures = _measures(role, metrics)
-    named = _ordered(several(sources))
+    named = _ordered(sources)
     if len(named) < 2:
         given = named[0][0] if named else ""
         raise InputError(

@@ -20,11 +20,24 @@ WITHOUT: Mapping[str, Make] = {name: make for name, make in (POSITIONS | VARYING
 """Families that have no wave of a single period with both phases, which is a helix."""
 
 
-def wound(count: int, width: int, rng: np.random.Generator, *, turns: float, noise: float) -> Rows:
-    """Draw a circle of radius 1 run through some times, in a random plane, with noise of some norm per row."""
-    angles = 2 * np.pi * turns * np.arange(count) / count
-    plane = np.linalg.qr(rng.standard_normal((width, 2)))[0]
-    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ plane.T
+def wound(
+    count: int,
+    width: int,
+    rng: np.random.Generator,
+    *,
+    turns: float,
+    noise: float,
+    drift: float = 0.0,
+    minor: float = 1.0,
+) -> Rows:
+    """Draw an ellipse run through some times, in a random plane, with noise of some norm per row and a straight drift.
+
+    Its longer radius is 1. The drift runs over some length in all, in a direction of its own.
+    """
+    places = np.arange(count) / count
+    angles = 2 * np.pi * turns * places + 2 * np.pi * rng.random() * bool(drift)
+    axes = np.linalg.qr(rng.standard_normal((width, 3)))[0].T
+    circle = np.stack([np.cos(angles), minor * np.sin(angles), drift * places], axis=1) @ axes
     return np.asarray(circle + noise / np.sqrt(width) * rng.standard_normal((count, width)))
 
 
@@ -33,6 +46,14 @@ HELICES: Mapping[str, Make] = {
     for turns, noise in ((2, 0.3), (2, 0.5), (3, 0.5), (6, 0.5), (6, 1.0), (20, 1.0))
 }
 """Helices by their number of turns, with noise of some norm per row."""
+
+DRIFTING: Mapping[str, Make] = {
+    f"2 turns, noise 0.3, minor axis {minor}, drift {drift}": partial(
+        wound, turns=2, noise=0.3, drift=drift, minor=minor
+    )
+    for minor, drift in ((1.0, 3.0), (1.0, 20.0), (0.5, 2.0), (0.5, 6.0))
+}
+"""Helices beside a straight drift that is longer than they are wide."""
 
 
 def found(make: Make, shape: tuple[int, int], *, tables: int, seed: int = 0) -> int:
@@ -56,7 +77,7 @@ def main() -> None:
     given = parser.parse_args()
     shapes = ((64, 64), (128, 256), (512, 384))
     print("| tables | " + " | ".join(f"{n} × {d}" for n, d in shapes) + " |\n|---" + "|---" * len(shapes) + "|")
-    for name, make in {**HELICES, **WITHOUT}.items():
+    for name, make in {**HELICES, **DRIFTING, **WITHOUT}.items():
         shares = (100 * found(make, shape, tables=given.tables) / given.tables for shape in shapes)
         print(f"| {name} | " + " | ".join(f"{share:.1f} %" for share in shares) + " |", flush=True)
 

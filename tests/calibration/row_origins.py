@@ -16,7 +16,17 @@ from hfposemb.analysis.tokens.new_rows import Origin, row_origin
 
 from .families import Rows
 
-MADE = ("zeros", "copies", "mean", "old covariance", "one normal", "one distribution", "one point")
+MADE = (
+    "zeros",
+    "copies",
+    "mean",
+    "means",
+    "old covariance",
+    "old columns",
+    "one normal",
+    "one distribution",
+    "one point",
+)
 SAMPLES = ("sample:minilm", "sample:gpt2", "sample:bert")
 
 
@@ -46,6 +56,18 @@ WAYS: Mapping[str, tuple[Origin, Callable[[Rows, tuple[int, int], np.random.Gene
     "normal, .02": ("one normal", lambda old, shape, rng: 0.02 * rng.standard_normal(shape)),
     "normal, spread of the table": ("one normal", lambda old, shape, rng: old.std() * rng.standard_normal(shape)),
     "uniform, ±.05": ("one distribution", lambda old, shape, rng: rng.uniform(-0.05, 0.05, shape)),
+    "normal, by column": (
+        "old columns",
+        lambda old, shape, rng: old.mean(axis=0) + old.std(axis=0) * rng.standard_normal(shape),
+    ),
+    "resampled by column": (
+        "old columns",
+        lambda old, shape, rng: np.take_along_axis(old, rng.integers(len(old), size=shape), axis=0),
+    ),
+    "means of 3 rows": (
+        "means",
+        lambda old, shape, rng: np.stack([old[rng.choice(len(old), 3)].mean(axis=0) for _ in range(shape[0])]),
+    ),
     "mean + noise": ("one point", lambda old, shape, rng: _noisy(old.mean(axis=0), old, shape, rng)),
     "a row + noise": ("one point", lambda old, shape, rng: _noisy(old[rng.integers(len(old))], old, shape, rng)),
     "copies of a row": ("copies", lambda old, shape, rng: np.tile(old[rng.integers(len(old))], (shape[0], 1))),

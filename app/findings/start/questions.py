@@ -106,7 +106,7 @@ def distances(facts: Mapping[Opened, Facts]) -> str:
     """State how much of the similarity of positions their distance explains."""
     known = [(source.name, one.invariance) for source, one in facts.items() if one.invariance is not None]
     if not known:
-        return "None of the models has position vectors to compare."
+        return f"None of the models has {'enough positions' if facts else 'position vectors'} to compare."
     return f"Distance explains {listed([f'{percent(max(0.0, share))} in {name}' for name, share in known])}."
 
 

@@ -37,6 +37,8 @@ class PatchMaps(Facts):
 
 def _patches(encoding: PositionEncoding) -> Grid:
     """Return the grid of an encoding whose rows are patches of an image."""
+    if not isinstance(encoding, PositionEncoding):
+        raise InputError(f"expected a position encoding such as model.position; got {type(encoding).__name__}")
     grid = encoding.grid if isinstance(encoding, Absolute) else None
     if grid is None:
         raise InputError(f"these {encoding.kind} positions have no grid of image patches")

@@ -232,6 +232,10 @@ def _enough(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
         raise InputError(
             f"{table.name} has {len(rows)} finite rows; {FOLDS}-fold cross-validation needs at least {2 * FOLDS}"
         )
+    if not np.ptp(rows, axis=0).any():
+        raise InputError(
+            f"all {len(rows):,} rows of {table.name} are the same; expected rows that differ, to be told apart"
+        )
     return rows
 
 

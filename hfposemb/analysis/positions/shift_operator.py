@@ -195,6 +195,9 @@ SPEED, RADIUS, ROUND = 0.4, 0.3, 0.7
 STEADY_SPEED, STEADY_RADIUS = 0.16, 0.1
 """Largest spreads of two components that wind in an ellipse; chance hardly makes them that steady."""
 
+SCORES_WITH_DRIFT, MOST_TURNS_WITH_DRIFT = 6, 64
+"""Number of components, and of turns, of the wave beside which a straight drift is fitted."""
+
 SMOOTHED, FEWEST_SMOOTHED = 0.25, 4
 """Width of the window in turns, and its minimum in positions."""
 
@@ -217,6 +220,7 @@ class Helix(Facts):
         radius: Standard deviation of its distance from the mean, relative to the mean distance; 0 for a circle.
         round: Ratio of the smaller variance of the two components to the larger; 1 for a circle.
         count: Number of positions from the first that counts to the last.
+        drift: Share of the variance of a straight drift that was taken off first, since nothing winds with it; or 0.
     """
 
     period: float
@@ -229,11 +233,12 @@ class Helix(Facts):
     radius: float
     round: float
     count: int
+    drift: float = 0.0
 
     @property
     def winds(self) -> bool:
         """Whether the components wind more evenly, and more often, than those of random curves."""
-        circle = self.round >= ROUND and self.speed <= SPEED and self.radius <= RADIUS
+        circle = not self.drift and self.round >= ROUND and self.speed <= SPEED and self.radius <= RADIUS
         steady = self.speed <= STEADY_SPEED and self.radius <= STEADY_RADIUS
         return self.smoothed >= FEWEST_TURNS and (circle or steady)
 
@@ -246,8 +251,10 @@ class Helix(Facts):
 def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> Helix:
     """Return the pair among the three leading components that turns most evenly, as GPT-2's positions do.
 
-    The pair maximises evenness times share of variance. Turns are counted by the angle from each position to the next,
-    as seen from the mean and with both components scaled to the same variance; rows of outlying norm do not count.
+    The pair maximises evenness times share of variance. If it does not wind, a straight drift is fitted beside the wave
+    that fits best and taken off, and the three components are those of the rest. Turns are counted by the angle from
+    each position to the next, as seen from the mean and with both components scaled to the same variance; rows of
+    outlying norm do not count.
 
     Args:
         value: Table or position encoding [n, d].
@@ -263,16 +270,47 @@ def helix(value: EmbeddingTable | PositionEncoding, *, leave_out: int = 1) -> He
     rows = rows[places]
     if len(rows) < 16:
         raise InputError(f"{table.name} has {len(rows)} inner rows; a helix needs at least 16")
-    scores = _scores(rows, 3)
-    share = (scores**2).sum(axis=0) / ((rows - rows.mean(axis=0)) ** 2).sum()
-    if scores.shape[1] < 2:
+    total = float(((rows - rows.mean(axis=0)) ** 2).sum())
+    found = _evenest(rows, places, total)
+    if found is None:
         raise InputError(f"{table.name} varies along one direction only; a helix needs 2")
+    if found.winds:
+        return found
+    drift = _drift(rows, places)
+    beside = _evenest(rows - drift, places, total, float((drift**2).sum()) / total)
+    return beside if beside is not None and beside.winds else found
+
+
+def _evenest(rows: NDArray[np.float64], places: NDArray[np.int64], total: float, drift: float = 0.0) -> Helix | None:
+    """Return the pair of the three leading components that turns most evenly; ``None`` if there is one component."""
+    scores = _scores(rows, 3)
+    share = (scores**2).sum(axis=0) / total
     pairs = itertools.combinations(range(scores.shape[1]), 2)
-    found = [_wound(scores[:, list(pair)], places, float(share[list(pair)].sum()), pair) for pair in pairs]
-    return max(found, key=lambda one: one.even * one.held)
+    found = [_wound(scores[:, list(pair)], places, float(share[list(pair)].sum()), pair, drift) for pair in pairs]
+    return max(found, key=lambda one: one.even * one.held, default=None)
 
 
-def _wound(plane: NDArray[np.float64], places: NDArray[np.int64], held: float, pair: tuple[int, ...]) -> Helix:
+def _drift(rows: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the straight line [n, d] that is fitted to rows at some positions [n] along with the wave that fits best.
+
+    Fitted alone, the line would take part of a wave of few turns with it.
+    """
+    scores = leading(rows, SCORES_WITH_DRIFT)
+    line = (places - places.mean()) / max(float(np.ptp(places)), 1.0)
+    turns = np.arange(FEWEST_TURNS, min(len(rows) / 4, MOST_TURNS_WITH_DRIFT), 0.25)
+    angles = 2 * np.pi * np.multiply.outer(turns, line)
+    waves = np.stack(
+        [np.ones_like(angles), np.broadcast_to(line, angles.shape), np.cos(angles), np.sin(angles)], axis=2
+    )
+    bases = np.linalg.qr(waves)[0]
+    best = int(np.square(bases.transpose(0, 2, 1) @ scores).sum(axis=(1, 2)).argmax())
+    slope = np.linalg.lstsq(waves[best], rows, rcond=None)[0][1]
+    return np.asarray(np.multiply.outer(line, slope))
+
+
+def _wound(
+    plane: NDArray[np.float64], places: NDArray[np.int64], held: float, pair: tuple[int, ...], drift: float
+) -> Helix:
     """Count the turns of a curve in the plane of two components [n, 2], at some positions [n]."""
     spread = plane.std(axis=0)
     first, second = (plane / spread).T
@@ -295,6 +333,7 @@ def _wound(plane: NDArray[np.float64], places: NDArray[np.int64], held: float, p
         float(distances.std() / max(distances.mean(), tiny)),
         float((spread.min() / spread.max()) ** 2),
         count,
+        drift,
     )
 
 

@@ -19,7 +19,7 @@ from ...tables.table import EmbeddingTable, all_rows
 from ...tables.tabular import Columns, Tabular, card
 from ..geometry import leading_eigenvectors, scatter
 from ..row_values import Progress, usable
-from ..rows import finite_blocks
+from ..rows import finite_blocks, fits_single
 from ..similarity.nearest_rows import all_neighbours
 from .compiled_umap import compiled_umap, require_umap
 from .methods import Method, fitted, method_named
@@ -531,6 +531,7 @@ def project(  # noqa: PLR0913 - keywords with defaults
     if method == "pca" and not 1 <= dims <= min(MOST_COMPONENTS, table.shape[1]):
         most = min(MOST_COMPONENTS, table.shape[1])
         raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
+    fits_single(table)
     if method == "umap":
         require_umap()
     with shown(f"{method.upper()} of {table.name}", progress) as told:

@@ -1,9 +1,9 @@
 """How new rows of a table were made: zeros, copies, the mean of the old rows, drawn at random, or trained.
 
 Trained rows differ from each other more than rows drawn from one distribution: in their lengths, in their distances
-from the mean by the covariance of the table, and in how far they follow its large components. Four figures of a set of
-rows say so. Each way of making rows is a cloud of the figures of drawn sets, and "like the other rows" one of sets of
-old rows. A way is refuted by a set that lies outside its cloud.
+from the mean by the covariance of the table, and in how far they follow its large components and the spreads of its
+columns. Five figures of a set of rows say so. Each way of making rows is a cloud of the figures of drawn sets, and
+"like the other rows" one of sets of old rows. A way is refuted by a set that lies outside its cloud.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
 from ..geometry import Scatter, scatter
 from ..rows import finite_blocks, norms, some_rows, without
+from .row_means import means_of_few
 
 DRAWS = 199
 """Number of sets in a cloud."""
@@ -37,6 +39,9 @@ SETS = 20
 ROWS_PER_COMPONENT = 2
 """Minimum number of old rows for each component of their covariance that is used."""
 
+POOL = 4_096
+"""Maximum number of old rows from which columns are drawn."""
+
 FEWEST_COMPONENTS = 4
 EMPTY = 1e-9
 """Share of the largest variance up to which a component is empty."""
@@ -48,12 +53,14 @@ class Components:
 
     Attributes:
         mean: Mean of these rows [d].
+        spreads: Standard deviations of their columns [d].
         axes: The components as columns [d, r].
         values: Variance along them [r].
         others: Row numbers of the other old rows.
     """
 
     mean: Floats
+    spreads: Floats
     axes: Floats
     values: Floats
     others: Rows
@@ -62,18 +69,32 @@ class Components:
         """Return the coordinates of rows [k, d] along the components [k, r]."""
         return np.asarray((np.asarray(vectors, np.float64) - self.mean) @ self.axes)
 
-    def figures(self, scores: Floats) -> Floats:
-        """Return four figures of a set of rows from their coordinates [k, r].
+    @cached_property
+    def pattern(self) -> Floats:
+        """Deviations of the logarithms of the columns' variances from their mean [d]."""
+        return _logarithms(np.square(self.spreads))
 
-        The logarithms of the mean and of the spread of the squared Mahalanobis lengths, of the spread of the lengths
-        about the mean of the set, and of the variance that these have along the components, weighted by the variance of
-        the old rows.
+    def figures(self, vectors: NDArray[np.floating]) -> Floats:
+        """Return five figures of a set of rows [k, d].
+
+        The mean of the logarithms of the squared Mahalanobis lengths, their spread, that of the lengths about the mean
+        of the set, and the variance that these have along the components, weighted by the variance of the old rows, all
+        three as logarithms; and how steeply the logarithms of the columns' variances rise with those of the old rows.
         """
+        scores = self.scores(vectors)
         squares = np.square(scores - scores.mean(axis=0))
         lengths, own = (np.square(scores) / self.values).sum(axis=1), squares.sum(axis=1)
-        along = (squares @ self.values).sum() / own.sum()
-        spreads = [np.log(np.maximum(one, EMPTY)).std() for one in (lengths, own / own.mean())]
-        return np.log(np.maximum([lengths.mean(), *spreads, along], EMPTY))
+        along = float(np.mean(squares @ self.values / np.maximum(own, np.finfo(float).tiny)))
+        size, shape = (np.log(np.maximum(one, EMPTY)) for one in (lengths, own / max(own.mean(), EMPTY)))
+        slope = float(_logarithms(vectors.var(axis=0, dtype=np.float64)) @ self.pattern)
+        rise = slope / max(float(self.pattern @ self.pattern), EMPTY)
+        return np.array([size.mean(), *np.log(np.maximum([size.std(), shape.std(), along], EMPTY)), rise])
+
+
+def _logarithms(variances: Floats) -> Floats:
+    """Return the deviations of the logarithms of variances [d] from their mean; empty ones count as very small."""
+    logarithms = np.log(np.maximum(variances, max(EMPTY * variances.max(), np.finfo(float).tiny)))
+    return np.asarray(logarithms - logarithms.mean())
 
 
 def components(old: EmbeddingTable) -> Components | None:
@@ -88,9 +109,11 @@ def components(old: EmbeddingTable) -> Components | None:
     if kept.sum() < FEWEST_COMPONENTS:
         return None
     values, vectors = values[kept], vectors[:, kept]
+    spreads = np.sqrt(np.maximum(np.diag(found.matrix), 0) / (found.rows - 1))
     if found.dual:
+        spreads = whole(half, found.mean).std(axis=0)
         vectors = whole(half, found.mean).T @ vectors / np.sqrt(values * (found.rows - 1))
-    return Components(found.mean, vectors, values, rows[1::2])
+    return Components(found.mean, spreads, vectors, values, rows[1::2])
 
 
 def whole(table: EmbeddingTable, mean: Floats) -> Floats:
@@ -100,12 +123,12 @@ def whole(table: EmbeddingTable, mean: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Figures of sets of rows that were made in one way [sets, 4]."""
+    """Figures of sets of rows that were made in one way [sets, 5]."""
 
     figures: Floats
 
     def distances(self, figures: Floats) -> Floats:
-        """Return the squared Mahalanobis distances of figures [..., 4] from the middle of the cloud [...]."""
+        """Return the squared Mahalanobis distances of figures [..., 5] from the middle of the cloud [...]."""
         middle = self.figures.mean(axis=0)
         inverse = np.linalg.pinv(np.cov(self.figures.T), hermitian=True)
         return np.asarray(np.einsum("...i,ij,...j", figures - middle, inverse, figures - middle))
@@ -126,23 +149,37 @@ def like_old(old: EmbeddingTable, within: Components, rows: Rows, rng: np.random
     offsets = np.searchsorted(np.union1d(within.others, rows), rows)
     places = (rng.integers(len(within.others), size=(DRAWS, 1)) + offsets - offsets[0]) % len(within.others)
     needed, where = np.unique(within.others[places], return_inverse=True)
-    scores = within.scores(old.take(needed))
-    return Cloud(np.array([within.figures(scores[one]) for one in where.reshape(places.shape)]))
+    vectors = old.take(needed)
+    return Cloud(np.array([within.figures(vectors[one]) for one in where.reshape(places.shape)]))
 
 
 def of_old_covariance(
     old: EmbeddingTable, found: Scatter, within: Components, count: int, rng: np.random.Generator
 ) -> Cloud:
     """Return the cloud of rows drawn from a normal with mean and covariance of all old rows."""
-    if found.dual:
-        part = whole(old, found.mean) @ within.axes
-        matrix = part.T @ part
-    else:
-        matrix = within.axes.T @ found.matrix @ within.axes
-    values, turn = np.linalg.eigh(matrix / (found.rows - 1))
-    root, mean = np.sqrt(np.maximum(values, 0))[:, None] * turn.T, within.scores(found.mean)
+    root = whole(old, found.mean)
+    if not found.dual:
+        values, vectors = np.linalg.eigh(found.matrix)
+        root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    root /= np.sqrt(found.rows - 1)
     shape = (count, len(root))
-    return Cloud(np.array([within.figures(mean + rng.standard_normal(shape) @ root) for _ in range(DRAWS)]))
+    return Cloud(np.array([within.figures(found.mean + rng.standard_normal(shape) @ root) for _ in range(DRAWS)]))
+
+
+def of_old_columns(
+    old: EmbeddingTable, within: Components, count: int, rng: np.random.Generator
+) -> tuple[Cloud, Cloud]:
+    """Return the clouds of rows with each column drawn from its numbers in old rows, and from a normal like them."""
+    numbers = old.take(rng.permutation(within.others)[:POOL])
+    shape = (count, numbers.shape[1])
+
+    def resampled() -> Floats:
+        drawn = np.take_along_axis(numbers, rng.integers(len(numbers), size=shape), axis=0)
+        return within.figures(np.asarray(drawn, np.float64))
+
+    drawn = np.array([resampled() for _ in range(DRAWS)])
+    normal = [within.figures(within.mean + within.spreads * rng.standard_normal(shape)) for _ in range(DRAWS)]
+    return Cloud(drawn), Cloud(np.array(normal))
 
 
 def of_one_distribution(within: Components, vectors: Floats, rng: np.random.Generator) -> Cloud:
@@ -159,7 +196,7 @@ def of_one_distribution(within: Components, vectors: Floats, rng: np.random.Gene
         drawn = rng.permutation(numbers.reshape(-1)).reshape(numbers.shape)
         drawn -= drawn.mean(axis=0)
         drawn *= np.sqrt(total / np.square(drawn).sum())
-        return within.figures(within.scores(drawn + centre))
+        return within.figures(drawn + centre)
 
     return Cloud(np.array([shuffled() for _ in range(DRAWS)]))
 
@@ -168,7 +205,9 @@ Origin: TypeAlias = Literal[
     "zeros",
     "copies",
     "mean",
+    "means",
     "old covariance",
+    "old columns",
     "one normal",
     "one distribution",
     "one point",
@@ -191,6 +230,12 @@ MOST = 4_096
 
 LEVEL = 0.02
 """P value up to which a way is refuted."""
+
+ORDINARY = 0.1
+"""P value above which rows are distributed like old rows."""
+
+SURE = 1 / (DRAWS + 1)
+"""P value up to which all ways must be refuted for none of them to have been taken; the least there is."""
 
 APART = 0.01
 """Share of sets of old rows that agree as well with a way, up to which it is named."""
@@ -276,12 +321,14 @@ MEANING: dict[Origin, str] = {
     "zeros": "zeros",
     "copies": "copies of other rows",
     "mean": "the mean of the old rows",
+    "means": "each the mean of two to eight old rows",
+    "old columns": "drawn column by column, each column like that of the old rows and apart from the others",
     "old covariance": "drawn from a normal with mean and covariance of the old rows",
     "one normal": "drawn from one normal, like the initial values of a table",
     "one distribution": "numbers drawn from one distribution about zero, like the initial values of a table",
     "one point": "one row, or the mean of some, with noise of one distribution added",
     "trained": "distributed like the old rows and not drawn at once, as rows are that were trained like them",
-    "other": "not distributed like the old rows, and not made in one of the tested ways",
+    "other": "not distributed like the old rows, and made in none of the ways that could be seen",
     "cannot tell": "what was tested cannot tell how",
 }
 
@@ -289,12 +336,13 @@ MEANING: dict[Origin, str] = {
 def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *, seed: int = 0) -> RowOrigin:
     """Return how new rows of a table were made.
 
-    - *zeros*, *copies* (equal to the bit to another row) and the *mean* of the old rows are seen row by row.
-    - Up to 64 of the others are compared with sets drawn in two ways: from a normal with mean and covariance of the old
-      rows (*old covariance*, Hewitt 2021), and as independent numbers of one distribution about a point: *one normal*
-      or *one distribution* about zero, *one point* elsewhere. A way is named only if it is not refuted and hardly any
-      set of old rows agrees with it as well.
-    - *trained* says that both ways are refuted and that sets of old rows are no different. Where nothing decides, as
+    - *zeros*, *copies* (equal to the bit to another row), the *mean* of the old rows and *means* of two to eight of
+      them are seen row by row; the last are found in tables of a hundred columns or more.
+    - Up to 64 of the others are compared with sets drawn in three ways: from a normal with mean and covariance of the
+      old rows (*old covariance*, Hewitt 2021), with the distribution of each of their columns (*old columns*), and as
+      independent numbers of one distribution about a point: *one normal* or *one distribution* about zero, *one point*
+      elsewhere. A way is named only if it alone is not refuted and hardly any set of old rows agrees with it as well.
+    - *trained* says that all ways are refuted and that sets of old rows are no different. Where nothing decides, as
       among few rows, or where the old rows look drawn themselves, the answer is *cannot tell*.
 
     Args:
@@ -324,9 +372,26 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *,
     found = scatter(old, single=True)
     vectors = np.asarray(table.take(tested), np.float64)
     tests, rest = _row_by_row(table, old, found, tested, vectors)
-    drawn, more = _distributions(old, found, tested[rest], vectors[rest], np.random.default_rng(seed))
+    within = components(old)
+    if within is not None and len(rest):
+        means = _means(old, within, found, tested[rest], vectors[rest])
+        tests, rest = [*tests, means], rest[~np.isin(tested[rest], means.rows)]
+    drawn, more = _distributions(old, found, within, tested[rest], vectors[rest], np.random.default_rng(seed))
     made = _made(tests, drawn, len(tested))
     return RowOrigin(table.name, tuple(new.tolist()), (*tests, *drawn), made, (*notes, *more))
+
+
+def _means(old: EmbeddingTable, within: Components, found: Scatter, rows: Rows, vectors: Floats) -> OriginTest:
+    """Return the test of rows that are means of few old ones: of all, if it finds any among the first."""
+    axes, near = within.axes / np.sqrt(within.values), AT_MEAN * np.sqrt(found.total / (found.rows - 1))
+    mask = means_of_few(old, axes, found.mean, vectors[:TESTED], within=near)
+    if not mask.any():
+        return OriginTest("means", (), 1.0, MEANING["means"])
+    mask = means_of_few(old, axes, found.mean, vectors, within=near)
+    others = np.asarray(old.take(within.others[:TESTED]), np.float64)
+    some = without(old, within.others[:TESTED])
+    alike = means_of_few(some, axes, found.mean, others, within=near).sum()
+    return OriginTest("means", _listed(rows, mask), float((1 + alike) / (1 + len(others))), MEANING["means"])
 
 
 def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) -> Origin:
@@ -338,8 +403,10 @@ def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) 
         return "cannot tell"
     *ways, like_old = drawn
     left = [test for test in ways if test.p > LEVEL]
+    if not left and like_old.p > ORDINARY:
+        return "trained"
     if not left:
-        return "trained" if like_old.p > LEVEL else "other"
+        return "other" if max(test.p for test in drawn) <= SURE else "cannot tell"
     apart = left[0].old is not None and left[0].old <= APART
     return left[0].origin if len(left) == 1 and apart else "cannot tell"
 
@@ -398,14 +465,18 @@ def _equal(table: EmbeddingTable) -> int:
 
 
 def _distributions(
-    old: EmbeddingTable, found: Scatter, rows: Rows, vectors: Floats, rng: np.random.Generator
+    old: EmbeddingTable,
+    found: Scatter,
+    within: Components | None,
+    rows: Rows,
+    vectors: Floats,
+    rng: np.random.Generator,
 ) -> tuple[list[OriginTest], list[str]]:
     """Return the tests of rows that are neither zeros, copies nor the mean; that of being like old rows comes last."""
     if not len(rows):
         return [], []
     most = min(TESTED, found.rows // 2 // SETS)
-    within = components(old) if most >= FEWEST else None
-    if within is None:
+    if within is None or most < FEWEST:
         return [], [f"{found.rows:,} old rows of width {len(found.mean):,} are too few to compare new ones with"]
     if len(rows) < FEWEST:
         few = "row is" if len(rows) == 1 else "rows are"
@@ -414,19 +485,20 @@ def _distributions(
         [f"the first {most:,} of {len(rows):,} rows were compared with sets of old ones"] if len(rows) > most else []
     )
     listed, rows, vectors = tuple(rows.tolist()), rows[:most], vectors[:most]
-    figures, others = within.figures(within.scores(vectors)), like_old(old, within, rows, rng)
-    ways: tuple[tuple[Origin, Cloud, str], ...] = (
+    figures, others = within.figures(vectors), like_old(old, within, rows, rng)
+    ways: tuple[tuple[Origin, tuple[Cloud, ...], str], ...] = (
         (
             "old covariance",
-            of_old_covariance(old, found, within, len(rows), rng),
+            (of_old_covariance(old, found, within, len(rows), rng),),
             "drawn with mean and covariance of the old rows",
         ),
-        (_numbers(vectors), of_one_distribution(within, vectors, rng), "all numbers drawn alike about one point"),
+        ("old columns", of_old_columns(old, within, len(rows), rng), "drawn column by column like the old rows"),
+        (_numbers(vectors), (of_one_distribution(within, vectors, rng),), "all numbers drawn alike about one point"),
     )
-    tests = [
-        OriginTest(origin, listed, cloud.p(figures), about, cloud.p_against(figures, others))
-        for origin, cloud, about in ways
-    ]
+    tests = []
+    for origin, clouds, about in ways:
+        p, best = max(((cloud.p(figures), at) for at, cloud in enumerate(clouds)))
+        tests.append(OriginTest(origin, listed, p, about, clouds[best].p_against(figures, others)))
     return [*tests, OriginTest("trained", listed, others.p(figures), "distributed like sets of old rows")], notes
 
 

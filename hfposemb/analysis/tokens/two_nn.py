@@ -16,6 +16,7 @@ from ...errors import InputError
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Facts
+from ..rows import fits_single
 
 MOST_ROWS = 50_000
 """Maximum number of rows among which neighbours are looked for; of larger tables, random ones."""
@@ -95,6 +96,7 @@ def intrinsic_dimension(value: EmbeddingTable | PositionEncoding, *, seed: int =
     if len(whole) > MOST_ROWS:
         taken = whole[np.sort(rng.choice(len(whole), MOST_ROWS, replace=False))]
     rows = np.unique(np.asarray(table.take(taken), np.float64), axis=0)
+    fits_single(table)
     if len(rows) < FEWEST:
         raise InputError(f"{table.name} has {len(rows)} different finite rows; an intrinsic dimension needs {FEWEST}")
     middle = rows.mean(axis=0)

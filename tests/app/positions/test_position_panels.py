@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -59,16 +60,31 @@ CIRCLE = np.stack([np.cos(np.linspace(0, 4, 90)), np.sin(np.linspace(0, 4, 90)),
         (built_in("sinusoidal:256x64").vectors, "Similarity depends on distance alone"),
         (built_in("random:256x64").vectors, "No order: cosine"),
         (built_in("counting:64x8").vectors, "All positions have the same direction"),
-        (CIRCLE, "One smooth curve: three components explain 100\u00a0%"),
+        (CIRCLE, "One smooth curve: cosine 1.00"),
+        (CIRCLE @ np.ones((3, 4)) + CIRCLE[:, [0, 1, 2, 0]], "One smooth curve: three components explain 100\u00a0%"),
+        (CIRCLE[:, :1], "One column has signs, and no shape"),
         (broken(), "a break at 100 ("),
         (np.zeros((40, 4)), "All positions are zero or not finite"),
         (np.full((40, 4), np.nan), "All positions are zero or not finite"),
         (np.ones((1, 4)), "Too few positions to compare"),
-        (np.eye(2), "Too few positions to describe a shape"),
+        (np.eye(2), "Fewer than 16 positions have no shape"),
     ],
 )
 def test_finding_is_true_of_the_table(vectors: np.ndarray, said: str) -> None:
     assert said in position_findings.finding(position_findings.measure(table(vectors)))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 15])
+@pytest.mark.parametrize("make", [np.random.default_rng(0).standard_normal, np.zeros, np.ones])
+def test_few_positions_have_no_shape(make: Any, rows: int) -> None:
+    """Three positions on a walk are a smooth curve, and two distances explain most of three pairs."""
+    for vectors in (make((rows, width)).cumsum(axis=0) for width in (1, 2, 3, 64)):
+        facts = position_findings.measure(table(vectors))
+        assert position_findings.shape(facts) in ("no shape", "too few positions for a shape")
+        said = [position_findings.finding(facts)]
+        for name in ("heading", "winding", "wave_title", "distance_title", "norm_title", "variance_title"):
+            said.append(getattr(position_findings, name)({"x": facts}))
+        assert not re.search(r"[0-9]\u00a0%|curve|alone|Neighbours|order|above|below|times|No outlying", " ".join(said))
 
 
 def test_titles_tell_sources_apart() -> None:
