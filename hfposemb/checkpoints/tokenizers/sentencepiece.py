@@ -235,12 +235,12 @@ def read_settings(path: Path) -> Settings:
     Raises:
         SourceError: If it violates its format.
     """
-    reader = MessageReader(file := LocalRanges.open(path), most_fields=_MOST_FIELDS)
+    reader = MessageReader(LocalRanges.open(path), most_fields=_MOST_FIELDS)
     trainer: dict[int, int] = {}
     flags, changes = dict.fromkeys(_FLAGS, 1), b""
-    for span in reader.fields(0, file.size):
-        if span.number not in (_TRAINER, _NORMALISER):
-            continue
+    specs: list[Span] = []
+    pieces = list(_pieces(path, specs))
+    for span in specs:
         for one in list(reader.fields(*reader.message(span))):
             if span.number == _TRAINER and one.number in (_MODEL, _SUFFIX, _FALLBACK):
                 trainer[one.number] = reader.integer(one)
@@ -251,7 +251,6 @@ def read_settings(path: Path) -> Settings:
     normaliser = [f"{name} {bool(flags[number])}" for number, name in _FLAGS.items()]
     normaliser += [f"spaces as suffixes {bool(trainer.get(_SUFFIX))}"]
     normaliser += [f"map of characters {hashlib.sha256(changes).hexdigest()[:12] if changes else 'none'}"]
-    pieces = list(_pieces(path))
     return Settings(
         _MODELS.get(trainer.get(_MODEL, 1), "Unigram"),
         {piece: score for piece, kind, score in pieces if kind == _NORMAL},
@@ -287,14 +286,16 @@ def _count(settings: Mapping[str, Any], name: str, absent: int) -> int:
     return found if type(found) is int and 0 <= found <= 10_000 else absent
 
 
-def _pieces(path: Path) -> Iterator[tuple[str, int, float]]:
-    """Yield text, kind and score of each piece of a model."""
+def _pieces(path: Path, specs: list[Span] | None = None) -> Iterator[tuple[str, int, float]]:
+    """Yield text, kind and score of each piece of a model; and collect where its other settings stand."""
     file = LocalRanges.open(path)
     if file.size > LARGEST_FILE:
         raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
     reader, count = MessageReader(file, most_fields=_MOST_FIELDS), 0
     for span in reader.fields(0, file.size):
         if span.number != _PIECES:
+            if specs is not None and span.number in (_TRAINER, _NORMALISER):
+                specs.append(span)
             continue
         count += 1
         if count > MOST_VALUES:
