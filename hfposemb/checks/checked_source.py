@@ -220,18 +220,24 @@ def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] 
 
 
 def _texts(there: HubCheckpoint, full: bool) -> TextReader:
-    """Return a reader of text files that asks for a chat template without the listing, which takes a request more."""
+    """Return a reader of text files that asks for a chat template without the listing, which takes a request more.
+
+    It asks only where the settings have none: almost no chat model has both, and to look takes each a request.
+    """
     config = there.config() or {}
 
     def text(file: str) -> str | None:
         if full or there.files.listed:
             return there.text(file)
-        if file != TEMPLATE or not is_headed(class_of(config)):
+        if file != TEMPLATE or not is_headed(class_of(config)) or (there.json(SMALL_FILES[0]) or {}).get(_STATED):
             return None
         raw = there.files.small(file, there.located.folder, limit=there.files.access.limits.config_bytes)
         return None if raw is None else raw.decode(errors="replace")
 
     return text
+
+
+_STATED = "chat_template"
 
 
 def _headers(tensors: ReadTensors, full: bool) -> Callable[[str], bool]:

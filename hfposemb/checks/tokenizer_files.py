@@ -113,7 +113,10 @@ def _content(settings: Mapping[str, Any], extra: Mapping[str, Any], name: str) -
 
 def _vocabulary(source: CheckedSource) -> tuple[Vocabulary | None, list[Finding]]:
     if source.remote and not source.full:
-        source.skipped("tokenizer.json and generation_config.json are not read from the Hub; --full reads them")
+        source.skipped(
+            "tokenizer.json, generation_config.json and files of chat templates beside one in the settings are not "
+            "read from the Hub; --full reads them"
+        )
         return None, []
     folder = source.folder()
     if folder is None or not has_vocabulary(folder):

@@ -3,8 +3,10 @@
 Two trainings that start apart choose their axes independently. The cosine of a token's two rows is then that of two
 bases turned against each other at random, whatever both have learned about frequency or meaning, and its null is known
 in closed form: the sum of the cosines is tr(M Q) for the cross-product M of the rows and a random rotation Q, with
-mean 0 and variance ‖M‖² / d. Geometry that no rotation changes is no evidence of kinship below near equality, since
-independent models of one language share much of it.
+mean 0 and variance ‖M‖² / d. Models of one family may share where their outlying columns lie, though: columns are first
+brought to one variance, and Q turns only columns of about one scale into each other, so that the variance is the sum of
+‖M‖² / d over these classes, or that of the columns' own sums, if it is larger. Geometry that no rotation changes is no
+evidence of kinship below near equality, since independent models of one language share much of it.
 """
 
 from __future__ import annotations
@@ -277,6 +279,7 @@ class RowPair:
         if brief:
             few = max(SCREENED // 2, min(4 * SCREENED, BRIEF // a.width))
             left, right = left[:few], right[:few]
+        self.all = left, right
         if a.width == b.width:
             usable = [np.isfinite(one).all(axis=1) & one.any(axis=1) for one in (a.vectors[left], b.vectors[right])]
             left, right = left[usable[0] & usable[1]], right[usable[0] & usable[1]]
@@ -329,33 +332,69 @@ class RowPair:
         return x @ x.T, y @ y.T
 
     @lazy_attribute
+    def exact(self) -> NDArray[np.bool_]:
+        """Whether rows are equal to the bit, in the coarser of both precisions; without those of equal numbers in both.
+
+        A row of zeros in one table alone is not equal.
+        """
+        place = max(PRECISIONS.index(one.exact) for one in (self.a, self.b))
+        x, y = (one.digests[rows, place] for one, rows in zip((self.a, self.b), self.all, strict=True))
+        told = (x > 0) | (y > 0)
+        return np.asarray((x == y)[told])
+
+    @property
     def equal(self) -> float:
-        """Share of rows that are equal to the bit, in the coarser of both precisions."""
-        places = [PRECISIONS.index(one.exact) for one in (self.a, self.b)]
-        x, y = self.a.digests[self.left, max(places)], self.b.digests[self.right, max(places)]
-        return float(np.mean((x == y) & (x > 0)))
+        """Share of these rows."""
+        return float(self.exact.mean()) if len(self.exact) else 0.0
+
+    @lazy_attribute
+    def scaled(self) -> tuple[Floats, Floats]:
+        """The shared rows minus their mean, columns of one variance, of length 1 [n, d]."""
+        x, y = (directions(each / np.where(scale > 0, scale, 1)) for each, scale in self._centred)
+        return x, y
+
+    @lazy_attribute
+    def _centred(self) -> list[tuple[Floats, Floats]]:
+        """The shared rows of each minus their mean [n, d], and the deviations of their columns [d]."""
+        return [(each, each.std(axis=0)) for each in (one - one.mean(axis=0) for one in self.vectors)]
+
+    @lazy_attribute
+    def classes(self) -> list[NDArray[np.intp]]:
+        """Columns of about one scale: the same doubling of the mean of both deviations, relative to their medians."""
+        kinds = np.zeros(self.a.width)
+        for _, scale in self._centred:
+            some = scale[scale > 0]
+            kinds += np.log2(np.maximum(scale, 1e-9 * scale.max()) / np.median(some)) / 2 if len(some) else 0
+        kinds = np.rint(kinds)
+        return [np.flatnonzero(kinds == one) for one in np.unique(kinds)]
 
     @lazy_attribute
     def cosine(self) -> float:
-        """Mean cosine of the rows in the same axes."""
-        x, y = self.rows
+        """Mean cosine of the rows in the same axes, columns of one variance."""
+        x, y = self.scaled
         return float(np.einsum("ij,ij->", x, y) / self.count)
 
     @lazy_attribute
     def spread(self) -> float:
-        """Standard deviation of that cosine if the axes of one are turned at random: ‖XᵀY‖ / (n √d)."""
-        x, y = self.rows
-        # ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩
-        squares = float(np.vdot(*self.products) if len(x) < x.shape[1] else np.square(x.T @ y).sum()) / self.a.width
-        if self.sorted_axes:
-            # Axes in the order of their variance are the same for all but their signs.
-            squares = max(squares, float(np.square(np.einsum("ij,ij->j", x, y)).sum()))
+        """Standard deviation of that cosine for axes of one turned at random within the classes of columns."""
+        x, y = self.scaled
+        squares = 0.0
+        for columns in self.classes:
+            one, other = x[:, columns], y[:, columns]
+            # ‖XᵀY‖² = ⟨XXᵀ, YYᵀ⟩
+            found = np.vdot(one @ one.T, other @ other.T) if len(x) < len(columns) else np.square(one.T @ other).sum()
+            squares += float(found) / len(columns)
+        each = np.einsum("ij,ij->j", x, y)
+        # Axes in the order of their variance are the same for all but their signs. Of others a few may mean the same in
+        # all models: how far columns differ is then more than any turn of them allows.
+        apart = each if self.sorted_axes else (each - each.mean()) * math.sqrt(len(each) / max(len(each) - 1, 1))
+        squares = max(squares, float(np.square(apart).sum()))
         return math.sqrt(max(squares, 0)) / self.count
 
     @lazy_attribute
     def sorted_axes(self) -> bool:
         """Whether both tables stand in principal axes: the variance of their columns falls throughout."""
-        return all(_falls(rows.var(axis=0)) for rows in self.rows)
+        return all(_falls(scale) for _, scale in self._centred)
 
     @lazy_attribute
     def p(self) -> float:
@@ -395,7 +434,7 @@ class RowPair:
     def evidence(self) -> list[Evidence]:
         """Return the figures with their nulls."""
         found = [
-            Evidence("rows equal to the bit", self.equal, 0.0, 1 / self.count),
+            Evidence("rows equal to the bit", self.equal, 0.0, 1 / max(len(self.exact), 1)),
             self.in_the_same_axes,
         ]
         if self.rotations:
@@ -449,7 +488,7 @@ class RowPair:
         """Return the verdict and what decided it."""
         same_words = self.a.vocabulary == self.b.vocabulary
         if self.in_place:
-            said = f"{percent(self.equal)} of {self.count} rows are equal to the bit"
+            said = f"{percent(self.equal)} of {len(self.exact)} rows are equal to the bit"
             if self.equal < 1:
                 said += f"; cosine {number(self.cosine)} in the same axes, chance {number(self.needed)}"
             if same_words:
@@ -486,6 +525,9 @@ class RowPair:
             found.append("rows have no tokens and were matched by number")
         if self.equal and a.exact != b.exact:
             found.append(f"exact in {a.exact} and {b.exact}: rows are equal once rounded to the coarser of both")
+        for one, rows in zip((a, b), self.all, strict=True) if a.width == b.width else ():
+            if zeros := int(np.count_nonzero(~one.vectors[rows].any(axis=1))):
+                found.append(f"{zeros:,} of the {len(rows):,} rows of {one.name} are zeros, which have no direction")
         if a.words and a.vocabulary == b.vocabulary and a.rows != b.rows:
             found.append(f"{a.rows:,} and {b.rows:,} rows, of which the further ones have no tokens")
         if a.words == b.words and a.vocabulary != b.vocabulary and min(self.shares) == 1:

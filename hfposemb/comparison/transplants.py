@@ -206,10 +206,11 @@ def transplant(
         >>> found.vectors.shape, found.best.method, len(found.breakers)
         ((100, 128), 'omp', 0)
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise unknown_choice("method", method, get_args(Method))
-    if k < 1:
-        raise InputError(f"k, the number of rows in a sum, must be at least 1; got {k}")
+    for name, value, least in (("k, the number of rows in a sum,", k, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or value < least:
+            raise InputError(f"{name} must be a whole number of at least {least}; got {value}")
     with shown("transplanting", progress) as told:
         opened, given = (one if isinstance(one, EmbeddingTable) else as_open(one) for one in (base, donor))
         pair = _Pair.of(_table(opened), _table(given), k, seed)
@@ -310,7 +311,7 @@ class _Pair:
         if tokens is None:
             return self.alone
         if isinstance(tokens, int):
-            if tokens < 0:
+            if isinstance(tokens, bool) or tokens < 0:
                 raise InputError(f"tokens must be a number from 0 on, or a list of tokens; got {tokens}")
             few = np.random.default_rng(seed).permutation(len(self.alone))[:tokens]
             return self.alone[np.sort(few)]

@@ -57,20 +57,31 @@ def made_from(opened: Opened) -> str | None:
     with suppress(SourceError):
         stated = _front_matter(opened.text("README.md") or "").get("base_model")
         first = next(iter(stated), None) if isinstance(stated, list) else stated
-        if isinstance(first, str) and isinstance(named := parse_source(first.strip()), HubSource):
+        if (
+            isinstance(first, str)
+            and first not in _NULL
+            and isinstance(named := parse_source(first.strip()), HubSource)
+        ):
             return str(named)
     return None
 
 
+_NULL = ("", "~", "null", "Null", "NULL")
+"""How YAML writes that there is nothing."""
+
+
 def _front_matter(readme: str) -> Mapping[str, Any]:
-    """Return the YAML at the start of a README, without what is not valid."""
+    """Return the YAML at the start of a README, its scalars as text, {} if it is not valid.
+
+    No tag is resolved and no mapping merged into another, by which a few lines can grow to gigabytes.
+    """
     import yaml
 
     start, found, rest = readme[:MOST_README].removeprefix("\ufeff").partition("---")
     if start.strip() or not found:
         return {}
     try:
-        parsed = yaml.safe_load(rest.partition("\n---")[0])
+        parsed = yaml.load(rest.partition("\n---")[0], Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}

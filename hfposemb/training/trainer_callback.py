@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
-from ..errors import HfposembError, InputError
-from ..files import complete_file
+from ..errors import InputError
 from ..logs import LOG
 from ..models.extraction import extract
 from ..numbers import percent
 from ..several import several
 from ..tables.saved.writing import stated_facts
+from .watch_folder import WatchFolder
 
 if TYPE_CHECKING:
     import torch
@@ -143,14 +143,16 @@ class RowWatch:
 
         Args:
             step: The step.
-            weight: The table [rows, width] as it is now, of the width that it had.
+            weight: The table [rows, width] as it is now, of the width that it had. Rows that were added meanwhile are
+                new, and compared with what they are now.
         """
         import torch
 
-        norms, marks = self._sums(weight)
-        old = min(len(norms), len(self._norms))
-        before, now = self._norms[:old], norms[:old]
-        still = (now == before) & (marks[:old] == self._marks[:old])
+        now, marks = self._sums(weight)
+        if len(now) != len(self._norms):
+            self._resized(step, now, marks)
+        before = self._norms
+        still = (now == before) & (marks == self._marks)
         limit = EXPLODED * torch.maximum(before, before.nanmedian())
         large = torch.where(torch.isfinite(now) & (now <= limit), -torch.inf, now.nan_to_num(torch.inf, torch.inf))
         exploding = torch.isfinite(large) | (large == torch.inf)
@@ -162,7 +164,7 @@ class RowWatch:
         return RowState(
             step=step,
             table=self.role,
-            rows=len(norms),
+            rows=len(now),
             norm_mean=float(finite.mean()) if len(finite) else float("nan"),
             norm_max=float(now.max()),
             unchanged=int(still.sum()),
@@ -172,6 +174,53 @@ class RowWatch:
             drift=float(drift.mean()),
             followed=dict(named),
             new_norm=self._new_norm(now),
+        )
+
+    def start(self) -> dict[str, torch.Tensor]:
+        """Return what is kept of the start, for ``resume``."""
+        at = self._at.cpu()
+        return {"norms": self._norms, "marks": self._marks, "at": at, "rows": self._rows.cpu(), "axis": self._direction}
+
+    def resume(self, start: Mapping[str, torch.Tensor]) -> None:
+        """Compare with the start of an earlier part of the training.
+
+        Args:
+            start: What ``start`` returned then.
+
+        Raises:
+            InputError: If that was of other rows or another table.
+        """
+        try:
+            norms, marks, at, rows, axis = (start[name] for name in ("norms", "marks", "at", "rows", "axis"))
+        except KeyError as error:
+            raise InputError(f"the start of the {self.role} table lacks {error}; choose another folder") from error
+        followed = tuple(self.followed.values())
+        kept = tuple(at.tolist())
+        whole = norms.shape == marks.shape and rows.shape == (len(kept), len(axis)) and norms.ndim == 1
+        if kept[: len(followed)] != followed or axis.shape != self._direction.shape or not whole:
+            said = f"the {self.role} table was begun with other rows or another width"
+            raise InputError(f"{said}; follow the same ones, or choose another folder")
+        device = self._at.device
+        self.kept, self._at, self._rows = kept, at.to(device), rows.to(device)
+        self._norms, self._marks, self._direction = norms, marks, axis
+
+    def _resized(self, step: int, norms: torch.Tensor, marks: torch.Tensor) -> None:
+        """Let rows that were added begin as they are now, and forget rows that were removed."""
+        import torch
+
+        old, count = len(self._norms), len(norms)
+        said = "they are new, and compared with what they are now" if count > old else "they are no longer watched"
+        LOG.warning("the %s table went from %d to %d rows by step %d: %s", self.role, old, count, step, said)
+        self._norms, self._marks = (
+            torch.cat([was[:count], now[old:]]) for was, now in ((self._norms, norms), (self._marks, marks))
+        )
+        self.new = (*(row for row in self.new if row < count), *range(old, count))
+        self.followed = {label: row for label, row in self.followed.items() if row < count}
+        there = self._at < count
+        self.kept, self._at, self._rows = (
+            tuple(row for row in self.kept if row < count),
+            self._at[there],
+            self._rows[there],
         )
 
     def _picked(self, weight: torch.Tensor) -> torch.Tensor:
@@ -231,14 +280,16 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
         sample: Number of other rows of which the drift is measured, and which are written to ``folder``.
         folder: Folder to which the sampled, new and followed rows and all positions are written, ``step-N`` for each
             measurement. ``hpe.trajectory(hpe.revisions(folder, "step-*"))`` and the app's tab Training read it, while
-            training goes on, too.
+            training goes on, too. It also keeps the start, from which a training that is resumed goes on.
         seed: Seed of the sample.
 
     Attributes:
         history: What was measured, in order.
 
     Raises:
-        InputError: If ``every`` or ``sample`` is not positive, or the model has no such row, once training begins.
+        InputError: If ``every`` or ``sample`` is not positive, or, once training begins, the model has no such row or
+            the folder has the steps of another training.
+        HfposembError: If the folder cannot be written when training begins; later that is a warning.
 
     Examples:
         >>> import hfposemb as hpe
@@ -262,6 +313,7 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
         self.every, self.sample, self.seed = every, sample, seed
         self.rows, self.new = tuple(several(rows)), tuple(several(new))
         self.folder = None if folder is None else Path(folder)
+        self._folder = None if folder is None else WatchFolder(Path(folder))
         self.history: list[RowState] = []
         self._watches: dict[str, tuple[RowWatch, str, EmbeddingTable]] = {}
         self._due = False
@@ -303,7 +355,28 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
             self._watches[role] = (watch, table.provenance.tensor, table)
         if not self._watches:
             raise InputError(f"{type(model).__name__} has no table of tokens or positions to watch in this process")
+        self._begin(state.global_step)
         self._write(state.global_step, model)
+
+    def _begin(self, step: int) -> None:
+        """Compare with the start of a training that is resumed, and keep it in the folder."""
+        if self._folder is None:
+            if step:
+                LOG.warning(
+                    "EmbeddingWatch compares with step %d, where training goes on; a folder keeps its start", step
+                )
+            return
+        kept = self._folder.started(step)
+        for role, (watch, _, _) in self._watches.items():
+            if own := {name.partition(".")[2]: one for name, one in kept.items() if name.startswith(f"{role}.")}:
+                watch.resume(own)
+        self._folder.begin(
+            {
+                f"{role}.{name}": one
+                for role, (watch, _, _) in self._watches.items()
+                for name, one in watch.start().items()
+            }
+        )
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         """Have the trainer log at the steps that were asked for."""
@@ -315,9 +388,14 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if logs is None or not self._watches or not (self._due if self.every is not None else "loss" in logs):
             return
         self._due, model = False, given["model"]
-        for role, (watch, tensor, _) in self._watches.items():
+        for role, (watch, tensor, table) in list(self._watches.items()):
             weight = _parameter(model, tensor)
-            assert weight is not None
+            if weight is None or weight.ndim != 2 or weight.shape[1] != table.shape[1]:
+                LOG.warning(
+                    "EmbeddingWatch leaves the %s table out: it is no longer the one that training began with", role
+                )
+                del self._watches[role]
+                continue
             found = watch.measure(state.global_step, weight)
             before = next((one for one in reversed(self.history) if one.table == role), None)
             if found.exploding and (before is None or not before.exploding):
@@ -332,10 +410,8 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
         """Write the rows that are followed and all positions, as a checkpoint of its own, if a folder is given."""
         from safetensors.torch import save
 
-        if self.folder is None:
+        if self._folder is None or not self._watches:
             return
-        folder = self.folder / f"step-{step}"
-
         tensors: dict[str, torch.Tensor] = {}
         facts: Mapping[str, str] = {}
         for role, (watch, tensor, table) in self._watches.items():
@@ -345,12 +421,7 @@ class EmbeddingWatch(TrainerCallback):  # type: ignore[misc, unused-ignore]
                 weight, kept = weight[list(watch.kept)], table.pick(watch.kept)
                 facts = {name: text for name, text in stated_facts(kept).items() if name != "provenance"}
             tensors[role] = weight.detach().float().cpu().contiguous()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HfposembError(f"cannot write into {folder}: {error.strerror}; choose another folder") from error
-        with complete_file(folder / "model.safetensors") as file:
-            file.write(save(tensors, metadata=dict(facts)))
+        self._folder.write(step, save(tensors, metadata=dict(facts)))
 
 
 def _parameter(model: Any, name: str) -> torch.Tensor | None:

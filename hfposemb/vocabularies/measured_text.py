@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..checkpoints.strict_json import open_regular
 from ..errors import InputError, MissingTableError, SourceError
 from ..models.extraction import extract
 from ..numbers import number, percent
@@ -145,6 +147,8 @@ def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCo
         >>> found.words, found.tokens, found.rows - found.unused
         (5, 6, 5)
     """
+    if not isinstance(text, str):
+        raise InputError(f"text must be a text; got {type(text).__name__}; read a file first, as hfposemb vocab does")
     words = text.split()
     if not words or len(text) > LONGEST_TEXT:
         raise InputError(f"the text must have words and at most {LONGEST_TEXT:,} characters; it has {len(text):,}")
@@ -218,14 +222,17 @@ def script_of(word: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return a text file. Raises ``SourceError`` if it cannot be read, is not UTF-8 or exceeds ``LONGEST_TEXT``."""
+    """Return a text file in UTF-8, or in UTF-16 that begins with its mark, without this mark.
+
+    Raises ``SourceError`` if it cannot be read, is no regular file or no such text, or exceeds ``LONGEST_TEXT``.
+    """
+    with open_regular(path) as file:
+        raw = file.read(LONGEST_TEXT + 1)
+    if len(raw) > LONGEST_TEXT:
+        raise SourceError(f"{path} exceeds the limit of {LONGEST_TEXT >> 20} MB for a text; give a part of it")
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        with path.open("rb") as file:
-            raw = file.read(LONGEST_TEXT + 1)
-        if len(raw) > LONGEST_TEXT:
-            raise SourceError(f"{path} exceeds the limit of {LONGEST_TEXT >> 20} MB for a text; give a part of it")
-        return raw.decode()
+        return raw.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror}; give a text file") from error
+        kind = "UTF-16" if wide else "UTF-8"
+        raise SourceError(f"{path} is not {kind} at byte {error.start}; save it as UTF-8") from error

@@ -21,7 +21,10 @@ QUESTIONS: Mapping[str, str] = {
 }
 """The questions that are answered, by name."""
 
-_CUTS = ("normaliser", "pre-tokenizer", "options", "merges", "scores", "model", "tokens-around")
+_CUTS = (
+    *("normaliser", "pre-tokenizer", "settings", "options", "merges", "scores", "model", "added-flags", "added-before"),
+    "tokens-around",
+)
 """Findings about how a text is cut into the same tokens."""
 
 _HALF = 0.5

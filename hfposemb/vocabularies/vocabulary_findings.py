@@ -11,6 +11,7 @@ from typing import Any
 from ..text import display
 from .matched_ids import MatchedIds
 from .opened_tokenizer import OpenedTokenizer
+from .tokenizer_rules import TokenizerRules
 
 _SHOWN = 3
 
@@ -112,28 +113,74 @@ def _of_rules(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFind
         yield VocabularyFinding("notation", True, said)
     elif ours.model and theirs.model and ours.model != theirs.model:
         yield VocabularyFinding("model", True, f"A is a {ours.model} tokenizer, B {theirs.model}")
-    steps = [("normaliser", ours.normaliser, theirs.normaliser)]
-    steps.append(("pre-tokenizer", ours.pre_tokeniser, theirs.pre_tokeniser))
-    if ours.model == theirs.model:
-        steps.append(("options", ours.options, theirs.options))
-    for name, here, there in steps:
-        if here is not None and there is not None and here != there:
-            first, second = next(pair for pair in zip_longest(here, there, fillvalue="nothing") if pair[0] != pair[1])
-            first, second = (display(one, width=90) for one in _apart(first, second))
-            yield VocabularyFinding(name, True, f"{_STEPS[name]} differ: {first} in A, {second} in B")
-    if ours.around and theirs.around and ours.around != theirs.around:
-        said = f"a text becomes {display(' '.join(ours.around))} in A and {display(' '.join(theirs.around))} in B"
-        yield VocabularyFinding("tokens-around", True, said)
+    yield from _of_steps(ours, theirs)
+    yield from _of_added(a, b)
+    stated = None not in (ours.normaliser, theirs.normaliser) or None not in (ours.engine, theirs.engine)
+    if not stated and not _alike_stated(ours, theirs):
+        said = f"{a.file} and {b.file} state in no common form how a text is changed and split, which was not compared"
+        yield VocabularyFinding("rules-unstated", False, said)
     if ours.engine and theirs.engine and ours.engine != theirs.engine:
         first, second = (display(" ".join(filter(None, one.engine))) for one in (ours, theirs) if one.engine)
         yield VocabularyFinding("pre-tokenizer", True, f"llama.cpp cuts texts as {first} in A and as {second} in B")
     yield from _of_cuts(a, b)
 
 
+def _of_steps(ours: TokenizerRules, theirs: TokenizerRules) -> Iterator[VocabularyFinding]:
+    """Yield what is done to a text before it is cut, how its model cuts it, and what is added to it."""
+    steps = [("normaliser", ours.normaliser, theirs.normaliser)]
+    steps.append(("pre-tokenizer", ours.pre_tokeniser, theirs.pre_tokeniser))
+    steps.append(("decoder", ours.decoder, theirs.decoder))
+    if _alike_stated(ours, theirs):
+        steps.append(("settings", ours.own, theirs.own))
+    for name, here, there in steps:
+        if here is not None and there is not None and here != there:
+            first, second = next(pair for pair in zip_longest(here, there, fillvalue="nothing") if pair[0] != pair[1])
+            first, second = (display(one, width=90) for one in _apart(first, second))
+            yield VocabularyFinding(name, name != "decoder", f"{_STEPS[name]} differ: {first} in A, {second} in B")
+    shared = ours.options.keys() & theirs.options.keys() if ours.model == theirs.model else set()
+    if differ := sorted(name for name in shared if ours.options[name] != theirs.options[name]):
+        each = (
+            f"{name} {_option(ours.options[name])} in A and {_option(theirs.options[name])} in B" for name in differ
+        )
+        yield VocabularyFinding("options", True, f"the options of the model differ: {', '.join(each)}", len(differ))
+    for what, here, there in (("a text", ours.around, theirs.around), ("a pair", ours.around_pair, theirs.around_pair)):
+        if here is not None and there is not None and here != there:
+            first, second = (display(" ".join(one) or "nothing") for one in (here, there))
+            yield VocabularyFinding("tokens-around", True, f"{what} becomes {first} in A and {second} in B")
+            break
+
+
+def _alike_stated(ours: TokenizerRules, theirs: TokenizerRules) -> bool:
+    return ours.own is not None and theirs.own is not None and ours.own[0] == theirs.own[0]
+
+
+def _option(value: object) -> str:
+    return display(json.dumps(value, ensure_ascii=False), width=40)
+
+
+def _of_added(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
+    """Yield how tokens are found that are looked for before a text is cut."""
+    ours, theirs = a.rules.added, b.rules.added
+    if ours is None or theirs is None or not _alike_stated(a.rules, b.rules):
+        return
+    differ = [text for text, flags in ours.items() if theirs.get(text, flags) != flags]
+    if differ:
+        here, there = ours[differ[0]], theirs[differ[0]]
+        names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+        first, second = (", ".join(f"{name} {_option(one.get(name))}" for name in names) for one in (here, there))
+        said = f"{_tokens(len(differ))} {_are(len(differ))} found otherwise in a text: {display(differ[0])!r} with "
+        yield VocabularyFinding("added-flags", True, f"{said}{first} in A and {second} in B", len(differ))
+    for letter, stated, other in (("A", ours.keys() - theirs.keys(), b), ("B", theirs.keys() - ours.keys(), a)):
+        if alone := stated and sorted(stated & {*other.pieces.values()}):
+            said = f"{_tokens(len(alone))} {_are(len(alone))} not cut as ordinary pieces in {letter} alone"
+            yield VocabularyFinding("added-before", True, f"{said}: {display(alone[0])!r}", len(alone))
+
+
 _STEPS = {
     "normaliser": "the steps that change a text before it is cut",
     "pre-tokenizer": "the steps that split a text into words",
-    "options": "the options of the model",
+    "decoder": "the steps that make a text of tokens",
+    "settings": "the settings of the model's file",
 }
 
 
@@ -164,12 +211,20 @@ def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
         said = f"{differ:,} merges differ, so that texts are cut otherwise: number {place + 1:,} is "
         said += f"{display(first)!r} in A and {display(second)!r} in B"
         yield VocabularyFinding("merges", True, said, differ)
-    elif (ours.merges is None) != (theirs.merges is None) and None in (ours.model, theirs.model):
+    elif (ours.merges is None) != (theirs.merges is None) and (
+        ours.model == theirs.model or None in (ours.model, theirs.model)
+    ):
         letter, other = "AB" if theirs.merges is None else "BA"
         said = f"only {letter} states merges; how {other} cuts a text into the same tokens was not compared"
         yield VocabularyFinding("merges-unstated", False, said)
-    if ours.scores and theirs.scores and ours.scores != theirs.scores:
-        yield VocabularyFinding("scores", True, "the scores of the pieces differ, so that texts are cut otherwise")
+    if not ours.scores or not theirs.scores or not _alike_stated(ours, theirs):
+        return
+    common = ((piece, one, theirs.scores[piece]) for piece, one in ours.scores.items() if piece in theirs.scores)
+    changed = [(piece, one, other) for piece, one, other in common if one != other and (one == one or other == other)]
+    if changed:
+        piece, here, there = changed[0]
+        said = f"the scores of {len(changed):,} pieces differ, so that texts are cut otherwise: {display(piece)!r} has "
+        yield VocabularyFinding("scores", True, f"{said}{here:.6g} in A and {there:.6g} in B", len(changed))
 
 
 def _of_chat(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import hfposemb as hpe
 from hfposemb.analysis.similarity.nearest_rows import all_neighbours, neighbours
 from hfposemb.analysis.similarity.row_pairs import pair_similarities, random_pairs, similarity_percentile
 from hfposemb.analysis.similarity.similarity_matrix import similarity, similarity_distribution
@@ -408,3 +409,10 @@ def test_a_vector_is_a_query(minilm: Embeddings) -> None:
 def test_several_queries_that_cannot_be_answered_say_so(queries: list[str], says: str) -> None:
     with pytest.raises(InputError, match=says):
         neighbours(_table(_noise(3, 3), labels=("a", "b", "c")), queries)
+
+
+@pytest.mark.parametrize("query", [{1.0, 2.0}, {"a": 1}, object(), b"x", [[1.0], [1.0, 2.0]], iter([1.0])])
+def test_what_is_no_vector_is_refused_in_one_line(query: object) -> None:
+    table = hpe.extract("sample:gpt2").token
+    with pytest.raises(InputError, match="a query must be a row number, a label or a vector"):
+        hpe.similarity_distribution(table, query)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -118,8 +119,18 @@ def shared(a: Rows, b: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return x, y
 
 
+def scaled(a: Rows, b: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the same rows with columns of one variance before they are of length 1."""
+    both = []
+    for rows in (a, b):
+        some = rows[np.argsort(token_hashes(source(rows).token))[:256]].astype(np.float64)
+        some = (some - some.mean(axis=0)) / some.std(axis=0)
+        both.append(some / np.linalg.norm(some, axis=1)[:, None])
+    return both[0], both[1]
+
+
 def test_the_cosine_and_its_null_are_those_of_bases_turned_at_random(independent: Rows) -> None:
-    x, y = shared(independent[0], independent[1])
+    x, y = scaled(independent[0], independent[1])
     found = hpe.kinship(source(independent[0]), source(independent[1]))
     cosine = found.evidence[1]
     assert cosine.value == pytest.approx((x * y).sum(axis=1).mean(), abs=1e-10)
@@ -146,6 +157,51 @@ def test_the_rotation_and_the_columns_are_those_of_scipy(independent: Rows) -> N
     cosines = (x[1::2] * signs * y[1::2][:, columns]).sum(axis=1)
     assert rows.tolist() == list(range(WIDTH))
     assert hpe.kinship(source(independent[0]), moved).evidence[3].value == pytest.approx(cosines.mean(), abs=1e-9)
+
+
+def _frequency(rows: Rows, rng: np.random.Generator, shared: Rows) -> None:
+    """Give three columns what all models know of the tokens, with signs and noise of their own."""
+    rows[:, [3, 11, 20]] = 20 * shared[:, :1] * rng.choice([-1, 1], 3) + 2 * rng.normal(size=(len(rows), 3))
+
+
+def _massive(rows: Rows, rng: np.random.Generator, shared: Rows) -> None:
+    """Make three columns of the same few rows massive."""
+    rows[np.ix_(np.argsort(shared[:, 0])[:30], [3, 11, 20])] += 20 * rng.choice([-1, 1], 3)
+
+
+def _scaled(rows: Rows, rng: np.random.Generator, shared: Rows) -> None:
+    """Give the columns scales that differ by orders."""
+    rows *= np.exp(np.linspace(-2, 2, rows.shape[1]))
+
+
+def _meaning(rows: Rows, rng: np.random.Generator, shared: Rows) -> None:
+    """Let six columns of ordinary scale mean the same in all models, up to their signs."""
+    rows[:, :6] = rows[:, :6].std() * (shared[:, :6] * rng.choice([-1, 1], 6) + 0.3 * rng.normal(size=(len(rows), 6)))
+
+
+@pytest.mark.parametrize("make", [_frequency, _massive, _scaled, _meaning])
+def test_what_columns_of_a_family_share_is_no_kinship(
+    independent: Rows, make: Callable[[Rows, np.random.Generator, Rows], None]
+) -> None:
+    rng, tables = np.random.default_rng(0), independent[:18].copy()
+    shared = rng.normal(size=tables[0].shape).astype(np.float32)
+    for rows in tables:
+        make(rows, rng, shared)
+    found = [hpe.kinship(*pair) for pair in combinations(map(source, tables), 2)]
+    assert not any(one.kin for one in found)
+    assert np.mean([one.p <= 0.05 for one in found if one.p is not None]) <= 0.08
+    noisy = tables[0] + np.random.default_rng(1).normal(0, 0.5 * tables[0].std(axis=0), tables[0].shape)
+    assert hpe.kinship(source(tables[0]), source(noisy)).verdict == "derived"
+
+
+def test_a_row_of_zeros_is_not_that_of_the_other(independent: Rows) -> None:
+    half = independent[0].copy()
+    half[::2] = 0
+    for pair in ((half, independent[0]), (independent[0], half)):
+        found = hpe.kinship(*map(source, pair))
+        assert (found.verdict, round(found.evidence[0].value, 1)) == ("derived", 0.5)
+        assert any("are zeros" in note for note in found.notes)
+    assert hpe.kinship(source(half), source(half.copy())).verdict == "same"
 
 
 def test_principal_axes_are_no_kinship(independent: Rows) -> None:

@@ -13,8 +13,9 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb.errors import InputError
+from hfposemb.errors import HfposembError, InputError
 from hfposemb.training.trainer_callback import RowWatch
+from hfposemb.training.watch_folder import WatchFolder
 
 ROWS, WIDTH, POSITIONS = 60, 16, 8
 FROZEN, EXPLODING, UNSEEN = 7, 11, 59
@@ -40,7 +41,7 @@ def trainer(folder: Path, *callbacks: transformers.TrainerCallback, **options: A
     model = transformers.GPT2LMHeadModel(config)
 
     def frozen(gradient: torch.Tensor) -> torch.Tensor:
-        kept = torch.ones(ROWS, 1)
+        kept = torch.ones(len(gradient), 1)
         kept[FROZEN] = 0
         return gradient * kept
 
@@ -48,13 +49,11 @@ def trainer(folder: Path, *callbacks: transformers.TrainerCallback, **options: A
     ids = torch.arange(16 * POSITIONS).remainder(UNSEEN).reshape(-1, POSITIONS)
     arguments = transformers.TrainingArguments(
         output_dir=str(folder / "out"),
-        max_steps=12,
         logging_steps=4,
         per_device_train_batch_size=16,
         disable_tqdm=True,
-        save_strategy="no",
         use_cpu=True,
-        **{"report_to": [], **options},
+        **{"report_to": [], "save_strategy": "no", "max_steps": 12, **options},
     )
     data: Any = [{"input_ids": one, "labels": one} for one in ids]
     return transformers.Trainer(model=model, args=arguments, train_dataset=data, callbacks=list(callbacks))
@@ -157,8 +156,68 @@ def test_the_least_change_of_any_row_is_seen(kind: torch.dtype) -> None:
     assert watch.measure(1, weight).unchanged == 64
     weight[:32, 100] = torch.nextafter(weight[:32, 100].to(kind), torch.full((32,), 9.0, dtype=kind))
     if kind == torch.float32:  # a single last bit of 4,096 is below what a sum in float32 shows
-        weight[:32] += 1e-6
+        weight[:32] += 1e-5
     assert watch.measure(2, weight).unchanged == 32
     weight[40, 3] = torch.nan
     found = watch.measure(3, weight)
     assert (found.exploding, found.exploding_rows) == (1, (40,))
+
+
+def test_a_resumed_training_goes_on_from_its_start(tmp_path: Path) -> None:
+    """A watch of another process compares with what the first one kept, and its folder goes on."""
+    folder = tmp_path / "watch"
+    first = trainer(tmp_path, hpe.EmbeddingWatch(rows=[3], folder=folder), save_strategy="steps", save_steps=4)
+    start = first.model.transformer.wte.weight.detach().clone()
+    first.train()
+    watch = hpe.EmbeddingWatch(rows=[3], folder=folder)
+    again = trainer(tmp_path, watch, max_steps=16)
+    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-12"))
+    (last,) = (one for one in watch.history if one.table == "token")
+    now = again.model.transformer.wte.weight.detach()
+    assert last.step == 16
+    assert last.followed["3"] == pytest.approx(float((now[3] - start[3]).norm() / start[3].norm()), rel=1e-5)
+    assert set(last.unchanged_rows) == {FROZEN, UNSEEN}
+    assert {one.name for one in folder.glob("step-*")} == {f"step-{step}" for step in (0, 4, 8, 12, 16)}
+    other = trainer(tmp_path, hpe.EmbeddingWatch(rows=[5], folder=folder), max_steps=16)
+    with pytest.raises(InputError, match="begun with other rows"):
+        other.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-12"))
+    with pytest.raises(InputError, match="steps of another training"):
+        trainer(tmp_path, hpe.EmbeddingWatch(folder=folder)).train()
+
+
+@pytest.mark.parametrize("rows", [ROWS + 4, ROWS - 1])
+def test_a_table_that_is_resized_is_watched_on(tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int) -> None:
+    watch = hpe.EmbeddingWatch(rows=[3, UNSEEN], folder=tmp_path / "watch")
+    model = trainer(tmp_path).model
+    state = SimpleNamespace(is_world_process_zero=True, global_step=0, log_history=[])
+    watch.on_train_begin(None, state, None, model=model)
+    model.resize_token_embeddings(rows)
+    state.global_step = 8
+    watch.on_log(None, state, None, {"loss": 1.0}, model=model)
+    last = next(one for one in watch.history if one.table == "token")
+    assert (last.rows, last.new_norm is None) == (rows, rows < ROWS)
+    # A sum over a row may be rounded otherwise beside another number of rows.
+    assert last.unchanged >= rows - 4
+    assert set(last.followed) == ({"3", str(UNSEEN)} if rows > ROWS else {"3"})
+    assert [one for one in caplog.messages if f"went from {ROWS} to {rows} rows by step 8" in one]
+    assert len(hpe.extract(tmp_path / "watch" / "step-8").token) == min(rows, ROWS)
+    model.transformer.wte = torch.nn.Embedding(rows, WIDTH + 1)
+    watch.on_log(None, state, None, {"loss": 1.0}, model=model)
+    assert "no longer the one that training began with" in caplog.text
+
+
+def test_two_trainings_of_one_folder_and_one_that_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = WatchFolder(tmp_path / "watch"), WatchFolder(tmp_path / "watch")
+    one.begin({"a": torch.ones(2)})
+    one.write(0, b"")
+    other.begin({"a": torch.ones(2)})
+    one.write(4, b"")
+    other.write(8, b"")
+    one.write(12, b"")
+    assert sorted(path.name for path in (tmp_path / "watch").glob("step-*")) == ["step-0", "step-8"]
+    assert sum("another training writes into" in message for message in caplog.messages) == 1
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HfposembError, match="cannot write into"):
+        trainer(tmp_path, hpe.EmbeddingWatch(folder=tmp_path / "file" / "watch")).train()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
@@ -139,6 +141,55 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
     with pytest.raises(InputError, match="must have words"):
         hpe.text_coverage("sample:bert", " ")
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"the king", ""),
+        ("the king".encode("utf-8-sig"), ""),
+        ("the king".encode("utf-16"), ""),
+        (b"\xfe\xff" + "the king".encode("utf-16-be"), ""),
+        (b"", "must have words"),
+        (b"a\xff", "is not UTF-8 at byte 1"),
+        (b"\xff\xfea", "is not UTF-16 at byte"),
+        (b"a " * 26_000_000, "exceeds the limit of 16 MB"),
+        ("folder", "is not a regular file"),
+        ("fifo", "is not a regular file"),
+        ("/dev/null", "is not a regular file"),
+    ],
+    ids=["plain", "mark", "UTF-16", "UTF-16BE", "empty", "bytes", "odd", "50 MB", "folder", "fifo", "device"],
+)
+def test_files_of_text_are_read_within_bounds(
+    tmp_path: Path, raw: bytes | str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "text"
+    if isinstance(raw, bytes):
+        path.write_bytes(raw)
+    elif raw == "folder":
+        path.mkdir()
+    elif raw == "fifo":
+        os.mkfifo(path)
+    else:
+        path = Path(raw)
+    assert main(["vocab", "sample:gpt2", "--text", str(path), "--json"]) == (2 if said else 0)
+    shown = capsys.readouterr()
+    assert (said in shown.err, shown.err.count("\n")) == (True, 1 if said else 0)
+    assert said or json.loads(shown.out)["texts"][0]["characters"] == 8
+
+
+@pytest.mark.parametrize("sample", ["bert", "gpt2", "minilm"])
+def test_the_counts_are_those_of_tokenizers(sample: str) -> None:
+    text = "The queen's king, naïve 3.14 walked\n" * 3
+    reference = Tokenizer.from_file(str(SAMPLES / sample / "tokenizer.json"))
+    reference.no_truncation()
+    reference.no_padding()
+    found = hpe.text_coverage(f"sample:{sample}", text)
+    ids = reference.encode(text, add_special_tokens=False).ids
+    assert found.counts == Counter(ids)
+    assert found.tokens / found.words == len(ids) / len(text.split())
+    with pytest.raises(InputError, match="text must be a text"):
+        hpe.text_coverage(f"sample:{sample}", Path("text"))  # type: ignore[arg-type]
 
 
 def test_the_report_has_a_card_for_sources_with_files() -> None:

@@ -53,12 +53,13 @@ def query_of(
             what = "not finite" if not table.finite[row] else "zero" if frame.centre is None else "the mean row"
             raise InputError(f"row {row} of {table.name} is {what} and has no {metric}")
         return Query.of_row(table.labels[row], table.rows(row, row + 1)[0], row, frame, found.note)
-    vector = np.asarray(query, np.float64)
+    expected = f"a query must be a row number, a label or a vector [{table.shape[1]}] of {table.name}; give several "
+    try:
+        vector = np.asarray(query, np.float64)
+    except (TypeError, ValueError):  # a set, texts, rows of several lengths
+        raise InputError(f"{expected}as a list; got {type(query).__name__} that is no list of numbers") from None
     if vector.shape != (table.shape[1],):
-        raise InputError(
-            f"a query must be a row number, a label or a vector [{table.shape[1]}] of {table.name}; give several "
-            f"as a list; got an array of shape {vector.shape}"
-        )
+        raise InputError(f"{expected}as a list; got an array of shape {vector.shape}")
     seen = frame.seen(vector)
     if not np.isfinite(seen).all() or (metric == "cosine" and not seen.any()):
         raise InputError(

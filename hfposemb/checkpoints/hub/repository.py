@@ -26,6 +26,7 @@ from ..folder_layouts import settings_folders, tokenizer_folders
 from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
+from ..tokenizers.small_files import of_templates
 from ..tokenizers.vocabulary_files import needed_files
 from .files import RepositoryFiles, pin
 from .http import Wire
@@ -155,6 +156,9 @@ class HubCheckpoint:
     def text(self, file: str) -> str | None:
         """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
         inside, limit = self.located.folder, self.files.access.limits.config_bytes
+        if file.endswith("/"):
+            there = (one.removeprefix(inside + file) for one in self.files.listing if one.startswith(inside + file))
+            return "\n".join(filter(None, (self.text(file + one) for one in of_templates(there)))) or None
         if inside + file not in self.files.listing:
             return None
         raw = self.files.small(file, inside, limit=limit)

@@ -7,6 +7,8 @@ tokens at the end; what they do is that of transformers' ``convert_slow_tokenize
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +21,8 @@ from .declared import Declared, completed, read_declared, tokenizer_class
 from .small_files import LARGEST_FILE, MOST_VALUES
 from .vocabulary import Style, Vocabulary
 
-_PIECES, _TEXT, _KIND = 1, 1, 3
-"""Numbers of the fields: the pieces of the model, and text and kind of a piece."""
+_PIECES, _TEXT, _SCORE, _KIND = 1, 1, 2, 3
+"""Numbers of the fields: the pieces of the model, and text, score and kind of a piece."""
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 _KINDS = range(_NORMAL, _BYTE + 1)
@@ -181,10 +183,11 @@ def read_sentencepiece(folder: Path, file: str) -> Vocabulary:
     roles = {**layout.roles, **declared.parts}
     # A role that stands for a token is written as the token; transformers writes an absent one as "None".
     head, tail = ([(roles.get(one, one), _CONTROL) for one in ends] for ends in (layout.head, layout.tail))
+    own = [(piece, kind) for piece, kind, _ in _pieces(folder / file)]
     pieces: dict[int, str] = {}
     literal: dict[int, str] = {}
     special, unused = set(), set()
-    for row, (piece, kind) in enumerate([*head, *list(_pieces(folder / file))[layout.skipped :], *tail]):
+    for row, (piece, kind) in enumerate([*head, *own[layout.skipped :], *tail]):
         pieces[row] = piece
         if kind in (_CONTROL, _UNKNOWN):
             special.add(piece)
@@ -194,6 +197,67 @@ def read_sentencepiece(folder: Path, file: str) -> Vocabulary:
             literal[row] = piece
     found = Vocabulary(file, pieces, Style(space="▁"), literal, frozenset(special), unused=frozenset(unused))
     return completed(found, declared, layout.roles)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a SentencePiece model changes and cuts a text.
+
+    Attributes:
+        model: ``Unigram``, ``BPE``, ``word`` or ``char``.
+        scores: Scores of the pieces, by which a text is cut.
+        kinds: Kinds of the pieces that are not ordinary.
+        byte_fallback: Whether it was trained to write unknown characters in bytes.
+        normaliser: What it does to a text before, each as name and value.
+    """
+
+    model: str
+    scores: Mapping[str, float]
+    kinds: Mapping[str, str]
+    byte_fallback: bool
+    normaliser: tuple[str, ...]
+
+
+_TRAINER, _NORMALISER = 2, 3
+_MODEL, _SUFFIX, _FALLBACK, _MAP = 3, 24, 35, 2
+_FLAGS: Mapping[int, str] = {3: "add_dummy_prefix", 4: "remove_extra_whitespaces", 5: "escape_whitespaces"}
+_MODELS: Mapping[int, str] = {1: "Unigram", 2: "BPE", 3: "word", 4: "char"}
+_NAMES: Mapping[int, str] = {_UNKNOWN: "unknown", _CONTROL: "control", _USER_DEFINED: "user-defined", _UNUSED: "unused"}
+_LONGEST_MAP = 2**24
+
+
+def read_settings(path: Path) -> Settings:
+    """Return how a SentencePiece model changes and cuts a text.
+
+    Args:
+        path: The model's file.
+
+    Raises:
+        SourceError: If it violates its format.
+    """
+    reader = MessageReader(LocalRanges.open(path), most_fields=_MOST_FIELDS)
+    trainer: dict[int, int] = {}
+    flags, changes = dict.fromkeys(_FLAGS, 1), b""
+    specs: list[Span] = []
+    pieces = list(_pieces(path, specs))
+    for span in specs:
+        for one in list(reader.fields(*reader.message(span))):
+            if span.number == _TRAINER and one.number in (_MODEL, _SUFFIX, _FALLBACK):
+                trainer[one.number] = reader.integer(one)
+            elif span.number == _NORMALISER and one.number in _FLAGS:
+                flags[one.number] = reader.integer(one)
+            elif span.number == _NORMALISER and one.number == _MAP:
+                changes = reader.bytes(one, most=_LONGEST_MAP)
+    normaliser = [f"{name} {bool(flags[number])}" for number, name in _FLAGS.items()]
+    normaliser += [f"spaces as suffixes {bool(trainer.get(_SUFFIX))}"]
+    normaliser += [f"map of characters {hashlib.sha256(changes).hexdigest()[:12] if changes else 'none'}"]
+    return Settings(
+        _MODELS.get(trainer.get(_MODEL, 1), "Unigram"),
+        {piece: score for piece, kind, score in pieces if kind == _NORMAL},
+        {piece: _NAMES[kind] for piece, kind, _ in pieces if kind in _NAMES},
+        bool(trainer.get(_FALLBACK)),
+        tuple(normaliser),
+    )
 
 
 def _layout(name: str, declared: Declared) -> Layout:
@@ -222,43 +286,52 @@ def _count(settings: Mapping[str, Any], name: str, absent: int) -> int:
     return found if type(found) is int and 0 <= found <= 10_000 else absent
 
 
-def _pieces(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield text and kind of each piece of a model."""
+def _pieces(path: Path, specs: list[Span] | None = None) -> Iterator[tuple[str, int, float]]:
+    """Yield text, kind and score of each piece of a model; and collect where its other settings stand."""
     file = LocalRanges.open(path)
     if file.size > LARGEST_FILE:
         raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
     reader, count = MessageReader(file, most_fields=_MOST_FIELDS), 0
     for span in reader.fields(0, file.size):
         if span.number != _PIECES:
+            if specs is not None and span.number in (_TRAINER, _NORMALISER):
+                specs.append(span)
             continue
         count += 1
         if count > MOST_VALUES:
             raise reader.fault(f"exceeds the limit of {MOST_VALUES:,} pieces for a tokenizer file")
-        text, kind = _usual(reader.bytes(span, most=_LONGEST_PIECE)) or _any(reader, span)
+        text, kind, score = _usual(reader.bytes(span, most=_LONGEST_PIECE)) or _any(reader, span)
         try:
-            yield text.decode(), kind if kind in _KINDS else _NORMAL
+            yield text.decode(), kind if kind in _KINDS else _NORMAL, score
         except UnicodeDecodeError:
             raise reader.fault(f"piece {count - 1} is not UTF-8; download the file again") from None
     if not count:
         raise reader.fault("has no pieces, so it is not a SentencePiece model; download it again")
 
 
-def _usual(raw: bytes) -> tuple[bytes, int] | None:
-    """Return text and kind of a piece that is written as usual: text, score, kind; ``None`` for any other."""
+def _usual(raw: bytes) -> tuple[bytes, int, float] | None:
+    """Return text, kind and score of a piece in the usual order: text, score, kind; ``None`` for any other."""
     end = raw[1] + 2 if len(raw) > 1 and raw[0] == 0x0A and raw[1] < 128 else -1
     rest = raw[end:] if 0 < end <= len(raw) else b"?"
-    if not rest or (len(rest) == 5 and rest[0] == 0x15):
-        return raw[2:end], _NORMAL
+    if not rest:
+        return raw[2:end], _NORMAL, 0.0
+    if len(rest) == 5 and rest[0] == 0x15:
+        return raw[2:end], _NORMAL, _FLOAT(rest, 1)[0]
     if len(rest) == 7 and rest[0] == 0x15 and rest[5] == 0x18 and rest[6] < 128:
-        return raw[2:end], rest[6]
+        return raw[2:end], rest[6], _FLOAT(rest, 1)[0]
     return None
 
 
-def _any(reader: MessageReader, span: Span) -> tuple[bytes, int]:
-    text, kind = b"", _NORMAL
+_FLOAT = struct.Struct("<f").unpack_from
+
+
+def _any(reader: MessageReader, span: Span) -> tuple[bytes, int, float]:
+    text, kind, score = b"", _NORMAL, 0.0
     for one in reader.fields(*reader.message(span)):
         if one.number == _TEXT:
             text = reader.bytes(one, most=_LONGEST_PIECE)
+        elif one.number == _SCORE:
+            score = reader.floating(one)
         elif one.number == _KIND:
             kind = reader.integer(one)
-    return text, kind
+    return text, kind, score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,37 +16,51 @@ from ...lazy_attributes import lazy_attribute
 from ..limits import DEFAULT_LIMITS
 from ..strict_json import foreign, open_regular, parse_json
 
-TEMPLATE, TEMPLATE_JSON = "chat_template.jinja", "chat_template.json"
+TEMPLATE, TEMPLATE_JSON, TEMPLATES = "chat_template.jinja", "chat_template.json", "additional_chat_templates/"
 
 TextReader = Callable[[str], str | None]
-"""Returns a small text file next to a checkpoint by its name, ``None`` if there is none."""
+"""Returns a small text file next to a checkpoint by its name, ``None`` if there is none; of a folder, whose name ends
+in a slash, its templates joined by line breaks."""
 
 
 def chat_template(settings: Mapping[str, Any], text: TextReader) -> str:
     """Return the chat template of a checkpoint, or several joined by line breaks; "" if there is none.
 
-    The files are read only if the settings have no template.
+    Files of templates precede the settings, as in transformers 5; the JSON file is that of a processor.
 
     Args:
         settings: Contents of tokenizer_config.json.
         text: Reads the files.
     """
-    stated = _joined(settings.get("chat_template"))
-    if stated or (stated := text(TEMPLATE) or ""):
+    if stated := "\n".join(one for file in (TEMPLATE, TEMPLATES) if (one := text(file))):
         return stated
     raw = (text(TEMPLATE_JSON) or "").encode()
     with suppress(SourceError):  # a file that is not JSON holds no template
         limit = DEFAULT_LIMITS.config_bytes
-        return _joined(parse_json(raw, size=len(raw), name=TEMPLATE_JSON, limit=limit, kind=dict).get("chat_template"))
-    return ""
+        found = parse_json(raw, size=len(raw), name=TEMPLATE_JSON, limit=limit, kind=dict)
+        if stated := _joined(found.get("chat_template")):
+            return stated
+    return _joined(settings.get("chat_template"))
 
 
 def _joined(stated: object) -> str:
-    """Return a template, or the templates of a list of them with names, as one text."""
+    """Return a template, or named templates in the order of their files, as one text."""
+    if isinstance(stated, dict):
+        stated = [{"name": name, "template": one} for name, one in stated.items()]
     if isinstance(stated, list):
-        texts = (one.get("template") for one in stated if isinstance(one, dict))
-        return "\n".join(text for text in texts if isinstance(text, str))
+        named = [one for one in stated if isinstance(one, dict) and isinstance(one.get("template"), str)]
+        named.sort(key=lambda one: (one.get("name") != "default", str(one.get("name"))))
+        return "\n".join(one["template"] for one in named)
     return stated if isinstance(stated, str) else ""
+
+
+def of_templates(names: Iterable[str]) -> list[str]:
+    """Return those names of a folder's files that are of templates, in order."""
+    return sorted(name for name in names if name.endswith(".jinja") and "/" not in name)[:MOST_TEMPLATES]
+
+
+MOST_TEMPLATES = 32
+"""Limit for the templates of a folder that are read."""
 
 
 def local_text(folder: Path | None, limit: int, file: str) -> str | None:
@@ -55,6 +69,9 @@ def local_text(folder: Path | None, limit: int, file: str) -> str | None:
     Raises ``SourceError`` if it is not a regular file, or larger than ``limit`` bytes.
     """
     path = None if folder is None else folder / file
+    if path is not None and file.endswith("/"):
+        names = of_templates(one.name for one in path.iterdir()) if path.is_dir() else []
+        return "\n".join(filter(None, (local_text(path, limit, name) for name in names))) or None
     if path is None or not path.is_file():
         return None
     with open_regular(path) as opened:

@@ -146,3 +146,27 @@ def test_only_adapters_have_a_base(made: Made) -> None:
         hpe.extract(made("LoRA") / "merged", base=made("LoRA") / "base")
     with pytest.raises(InputError, match="does not name its base model"):
         hpe.extract(made("LoRA") / "adapter", base=True)
+
+
+@pytest.mark.parametrize(
+    ("front", "base"),
+    [
+        ("base_model: owner/base", "owner/base"),
+        ("base_model:\n- owner/base\n- owner/other", "owner/base"),
+        ("license: !!timestamp x\nbase_model: owner/base", "owner/base"),
+        ("base_model: null", None),
+        ("base_model: [" * 9_000, None),
+        (
+            "".join(f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 8 * (i > 0))}]\n  y{i}: 1\n" for i in range(12)),
+            None,
+        ),
+        ("a: &a [*a]\nbase_model: owner/base", None),
+    ],
+    ids=["one", "several", "tag", "null", "depth", "merge keys", "cycle"],
+)
+def test_the_front_matter_of_a_readme_is_hostile(tmp_path: Path, front: str, base: str | None) -> None:
+    save_file({"embed_tokens.weight": np.ones((4, 2), "f4")}, tmp_path / "model.safetensors")
+    (tmp_path / "README.md").write_text(f"---\n{front}\n---\n")
+    made_from = hpe.extract(tmp_path).made_from
+    assert made_from is not None
+    assert made_from() == base

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors.numpy import save
 import hfposemb as hpe
 from hfposemb.checkpoints.access import Access
 from hfposemb.checkpoints.hub.repository import open_hub
-from hfposemb.checkpoints.tokenizers.small_files import chat_template
+from hfposemb.checkpoints.tokenizers.small_files import chat_template, local_text
 from hfposemb.errors import HubError, SourceError
 from hfposemb.tables.sources import HubSource
 from tests.hub import FakeHub
@@ -138,11 +139,31 @@ def test_a_template_that_is_too_large_is_refused(hub: FakeHub, tmp_path: Path) -
             _ = hpe.extract(source).token_marks
 
 
-def test_settings_precede_files() -> None:
-    asked: list[str] = []
-    assert chat_template({"chat_template": "here"}, lambda file: asked.append(file)) == "here"  # type: ignore[arg-type,return-value]
-    assert asked == []
-    assert chat_template({}, {"chat_template.json": "no JSON"}.get) == ""
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({}, "<|settings|>"),
+        ({"chat_template.json": json.dumps({"chat_template": "<|json|>"})}, "<|json|>"),
+        ({"chat_template.json": "no JSON"}, "<|settings|>"),
+        ({"chat_template.jinja": "<|jinja|>", "chat_template.json": "{}"}, "<|jinja|>"),
+        ({"additional_chat_templates/b.jinja": "<|b|>", "additional_chat_templates/a.jinja": "<|a|>"}, "<|a|>\n<|b|>"),
+        ({"chat_template.jinja": "<|c|>", "additional_chat_templates/a.jinja": "<|a|>"}, "<|c|>\n<|a|>"),
+        ({"additional_chat_templates/a.txt": "no template"}, "<|settings|>"),
+    ],
+)
+def test_files_of_templates_precede_the_settings_as_in_transformers(
+    hub: FakeHub, tmp_path: Path, more: Mapping[str, str], wanted: str
+) -> None:
+    settings = {"chat_template": "<|settings|>"}
+    (tmp_path / "additional_chat_templates").mkdir()
+    for name, content in more.items():
+        (tmp_path / name).write_text(content)
+    hub.add(REPO, {**files(), **more})
+    here = partial(local_text, tmp_path, 10_000)
+    assert chat_template(settings, here) == wanted
+    assert chat_template(settings, open_hub(HubSource(REPO), Access()).text) == wanted
+    several = [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]
+    assert chat_template({"chat_template": several}, {}.get) == "D\nT"
 
 
 NEEDED: list[tuple[dict[str, bytes], set[str]]] = [
