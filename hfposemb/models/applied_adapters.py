@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from ..checkpoints.access import Access
 from ..checkpoints.adapters.adapted import Adapted, adapter_of, changes_of, may_be_adapter
@@ -55,13 +53,8 @@ def made_from(opened: Opened) -> str | None:
         with suppress(InputError):
             return str(named_base(opened, opened.commit is not None))
     with suppress(SourceError):
-        stated = _front_matter(opened.text("README.md") or "").get("base_model")
-        first = next(iter(stated), None) if isinstance(stated, list) else stated
-        if (
-            isinstance(first, str)
-            and first not in _NULL
-            and isinstance(named := parse_source(first.strip()), HubSource)
-        ):
+        stated = _stated_base(opened.text("README.md") or "")
+        if stated not in _NULL and isinstance(named := parse_source(stated.strip()), HubSource):
             return str(named)
     return None
 
@@ -70,21 +63,28 @@ _NULL = ("", "~", "null", "Null", "NULL")
 """How YAML writes that there is nothing."""
 
 
-def _front_matter(readme: str) -> Mapping[str, Any]:
-    """Return the YAML at the start of a README, its scalars as text, {} if it is not valid.
+def _stated_base(readme: str) -> str:
+    """Return ``base_model`` of the YAML at the start of a README, the first of several; "" if it states none.
 
-    No tag is resolved and no mapping merged into another, by which a few lines can grow to gigabytes.
+    No tag is resolved, no alias expanded and no mapping merged, by which a few lines can grow to gigabytes.
     """
     import yaml
 
     start, found, rest = readme[:MOST_README].removeprefix("\ufeff").partition("---")
     if start.strip() or not found:
-        return {}
+        return ""
     try:
-        parsed = yaml.load(rest.partition("\n---")[0], Loader=yaml.BaseLoader)
+        top = yaml.compose(rest.partition("\n---")[0], Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
+        return ""
+    fields = top.value if isinstance(top, yaml.MappingNode) else []
+    stated = next((value for key, value in reversed(fields) if key.value == "base_model"), None)
+    if isinstance(stated, yaml.SequenceNode) and stated.tag == _YAML + "seq":
+        stated = next(iter(stated.value), None)
+    return str(stated.value) if isinstance(stated, yaml.ScalarNode) and stated.tag == _YAML + "str" else ""
+
+
+_YAML = "tag:yaml.org,2002:"
 
 
 def open_base(base: Source, access: Access) -> Opened:

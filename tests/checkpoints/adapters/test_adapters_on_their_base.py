@@ -160,9 +160,11 @@ def test_only_adapters_have_a_base(made: Made) -> None:
             "".join(f"a{i}: &a{i}\n  <<: [{', '.join([f'*a{i - 1}'] * 8 * (i > 0))}]\n  y{i}: 1\n" for i in range(12)),
             None,
         ),
-        ("a: &a [*a]\nbase_model: owner/base", None),
+        ("a: &a [*a]\nbase_model: owner/base", "owner/base"),
+        ("base_model: &a [*a]", None),
+        ("base_model: !owner owner/base", None),
     ],
-    ids=["one", "several", "tag", "null", "depth", "merge keys", "cycle"],
+    ids=["one", "several", "tag", "null", "depth", "merge keys", "cycle", "own cycle", "own tag"],
 )
 def test_the_front_matter_of_a_readme_is_hostile(tmp_path: Path, front: str, base: str | None) -> None:
     save_file({"embed_tokens.weight": np.ones((4, 2), "f4")}, tmp_path / "model.safetensors")
