@@ -39,7 +39,7 @@ def tiny(build: Callable[..., object], tmp_path_factory: pytest.TempPathFactory)
 def test_sentence_picture_and_ways_on(site: Callable[..., str], page: Page, tiny: str) -> None:
     moved = shifts(page)
     open_start(page, site, tiny, "sinusoidal:64x16")
-    assert moved() < 0.2, "what is drawn later has its place from the start"
+    assert moved() < 0.1, "what is drawn later has its place from the start"
     sentence = page.locator(".sentence-steps")
     page.get_by_role("link", name="What enters the first layer?").click()
     until(page, lambda: page.evaluate("scrollY"), 0)
