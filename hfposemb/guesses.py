@@ -245,7 +245,14 @@ def _of_class(name: str) -> Callable[[Any], bool]:
     return lambda value: any(one.__name__ == name for one in type(value).__mro__)
 
 
-_CLASSES = ("Embeddings", "EmbeddingTable", "PositionAddition", "UMAPParameters")
+_MADE = {
+    "AddedPositions": "hpe.add_positions(model)",
+    "LogitSplit": "model.logits(text)",
+    "Inputs": "model.inputs(text)",
+}
+"""How results that other functions take are made."""
+
+_CLASSES = ("Embeddings", "EmbeddingTable", "PositionAddition", "UMAPParameters", *_MADE)
 _FITS: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: hasattr(value, "__index__"),
     "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
@@ -271,12 +278,14 @@ def _kind(annotation: str) -> str:
 
 def _described(value: object, wanted: str) -> str:
     """Return a value of the wrong kind in an error message, with how to make the wanted one of it."""
-    if isinstance(value, (str, int, float)):
-        said = f"{value!r:.80}"
+    plain = isinstance(value, (str, int, float))
+    said = f"{value!r:.80}" if plain else type(value).__name__
+    if made := _MADE.get(wanted):
+        return f"{said}; make one with {made}"
+    if plain:
         if isinstance(value, str) and "Embedding" in wanted:
             said += f"; open it first: hpe.extract({said}){'.token' if wanted == 'EmbeddingTable' else ''}"
         return said
-    said = type(value).__name__
     if "Embedding" not in wanted:
         return said
     if "EmbeddingTable" in wanted and hasattr(value, "positions"):
@@ -285,19 +294,3 @@ def _described(value: object, wanted: str) -> str:
         return f"{said}; give its .table"
     of_arrays = "hpe.from_arrays(token=vectors)" + (".token" if "EmbeddingTable" in wanted else "")
     return f"{said}; write {of_arrays}" if hasattr(value, "shape") and not _FITS["EmbeddingTable"](value) else said
-
-
-def expect(value: object, kind: type, how: str) -> None:
-    """Refuse anything but what a function takes first.
-
-    Args:
-        value: What was given.
-        kind: The class that is expected.
-        how: How one is made.
-
-    Raises:
-        InputError: If it is of another class.
-    """
-    if not isinstance(value, kind):
-        got = f"the string {value[:80]!r}" if isinstance(value, str) else type(value).__name__
-        raise InputError(f"expected {kind.__name__}, got {got}; make one with {how}")

@@ -37,9 +37,6 @@ MOST_POSITIONS = 1024
 POSITIONS = 512
 """Number of positions computed for a model without a position table."""
 
-MADE = "hpe.add_positions(model)"
-"""How words and positions to be added to them are made, as errors say."""
-
 STD = 0.02
 """Standard deviation of unscaled random positions, as models are initialised."""
 

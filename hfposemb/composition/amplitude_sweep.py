@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Floats, Rows
 from ..analysis.similarity.nearest_rows import Neighbours, neighbours
 from ..errors import InputError
-from ..guesses import expect
 from ..several import several
 from ..tables.tabular import Columns, Tabular
-from .added_positions import MADE, AddedPositions, Single
+from .added_positions import AddedPositions, Single
 from .position_decoder import PositionDecoder
 
 AMPLITUDES: tuple[float, ...] = tuple(step / 4 for step in range(17))
@@ -142,7 +141,6 @@ def sweep_amplitude(
     Raises:
         InputError: If an amplitude is negative or not finite, or there are too few tokens.
     """
-    expect(words, AddedPositions, MADE)
     at = _amplitudes(amplitudes)
     tokens, count = words.tokens, len(words.rows)
     if not 1 <= k < count - 1 or queries < 2:
@@ -201,7 +199,6 @@ def retention_at(
         InputError: If a row or position has no vector, an amplitude is negative or not finite, or there are too few
             tokens.
     """
-    expect(words, AddedPositions, MADE)
     rows, places = np.asarray(several(rows), np.int64), np.asarray(several(places), np.int64)
     whose, which = np.divmod(np.arange(len(rows) * len(places)), max(1, len(places)))
     found = _kept(words, (rows, places), (whose, which), _amplitudes(amplitudes), k)
@@ -273,7 +270,6 @@ def moved_neighbours(
     Raises:
         InputError: If the row or position has no vector, or they cancel each other out.
     """
-    expect(words, AddedPositions, MADE)
     before = neighbours(words.table, int(row), k=k)
     total = words.words(np.array([row]))[0].astype(np.float64) + amplitude * words.at(np.array([place]))[0]
     if not total.any():

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
-from ..guesses import expect
 from ..several import several
 from ..tables.tabular import Columns, Tabular
-from .added_positions import MADE, AddedPositions
+from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES
 
 RANDOM_TOKENS = 500
@@ -76,7 +75,6 @@ def anchor_similarity(
     Raises:
         InputError: If a row has no vector, or there is no anchor.
     """
-    expect(words, AddedPositions, MADE)
     at, anchors = np.asarray(several(amplitudes), np.float64), np.asarray(several(anchors), np.int64)
     if not len(anchors):
         raise InputError("anchors is empty; give at least one anchor word")

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..guesses import expect
 from ..tables.attention import BIAS, PAIRS, PARTS, Attention, Floats, LogitSplit, attended, placed
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi, RelativeBias
@@ -83,7 +82,6 @@ def logit_shares(split: LogitSplit) -> Shares:
     Raises:
         InputError: If no query has two keys with different logits, or the logits are not finite.
     """
-    expect(split, LogitSplit, "model.logits(text)")
     seen = split.visible
     total = _centred(split.total, seen)
     variance = (total**2).sum(axis=(1, 2))
@@ -119,7 +117,6 @@ def centred_logits(split: LogitSplit, name: str = TOTAL) -> Floats:
         split: Logits of a text.
         name: Name of a term; by default the sum of all.
     """
-    expect(split, LogitSplit, "model.logits(text)")
     logits = split.total if name == TOTAL else split.term(name)
     return np.where(split.visible, _centred(logits, split.visible), np.nan)
 

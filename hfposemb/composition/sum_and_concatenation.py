@@ -10,10 +10,9 @@ import numpy as np
 
 from ..analysis.row_values import Floats
 from ..errors import InputError
-from ..guesses import expect
 from ..several import several
 from ..tables.tabular import Columns, Tabular
-from .added_positions import MADE, AddedPositions, Single
+from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, Sweep, sweep_amplitude
 
 WIDTHS = (64, 128, 192, 256, 384, 512, 768)
@@ -189,7 +188,6 @@ def interference(
         >>> found.widths, found.expected.round(3).tolist()
         ((64, 128), [0.1, 0.071])
     """
-    expect(words, AddedPositions, MADE)
     asked, own = sorted({int(width) for width in several(widths)}), words.table.shape[1]
     if pairs < 1 or any(width < 1 for width in asked):
         raise InputError(f"widths and pairs must be at least 1; got widths={asked[:5]} and pairs={pairs}")

@@ -15,11 +15,10 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError, MissingTableError
-from ..guesses import expect
 from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Facts, Tabular
-from .added_positions import MADE, AddedPositions, Single
+from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, step_of
 
 Normed: TypeAlias = Literal["model", "length", "none"]
@@ -161,7 +160,6 @@ def sum_cloud(
     Raises:
         InputError: If there are fewer than two different words or positions, or more than ``MOST_SUMS`` allows.
     """
-    expect(words, AddedPositions, MADE)
     rows, places = np.unique(several(rows)), np.unique(several(places))
     width = words.positions.shape[1]
     if len(rows) < 2 or len(places) < 2 or len(rows) * len(places) * width > MOST_SUMS:

@@ -18,13 +18,12 @@ from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, fits_single
 from ..errors import InputError
-from ..guesses import expect
 from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable, all_rows, walk
 from ..tables.tabular import Columns, Tabular
-from .added_positions import MADE, MOST_NUMBERS, AddedPositions, Single, add_positions
+from .added_positions import MOST_NUMBERS, AddedPositions, Single, add_positions
 
 DRAWS = 39
 """Number of random vectors; the least with which a share beyond all of them has p ≤ .025."""
@@ -160,8 +159,6 @@ def mixture(
         value = add_positions(value) if len(places) else value.token
     if len(places) and isinstance(value, EmbeddingTable):
         raise InputError(f"{value.name} is a table of tokens alone; give the model to add its positions")
-    if not isinstance(value, EmbeddingTable):
-        expect(value, AddedPositions, f"{MADE}, or give a model or its token table")
     added = value if isinstance(value, AddedPositions) else None
     table = value if isinstance(value, EmbeddingTable) else value.table
     row = table.row(word)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
-from ..guesses import expect
 from ..tables.inputs import Inputs
 from ..tables.tabular import Columns, Tabular
 
@@ -77,8 +76,6 @@ def reorder_words(one: Inputs, other: Inputs) -> Reordered:
         >>> found.same_tokens, found.same_inputs
         (True, False)
     """
-    for given in (one, other):
-        expect(given, Inputs, "model.inputs(text)")
     if one.ids.ndim != 1 or other.ids.ndim != 1:
         raise InputError("one and other must hold a single text each, not a batch")
     if not np.array_equal(np.sort(one.ids), np.sort(other.ids)):
