@@ -71,6 +71,7 @@ class Layout:
                     label="Your sentence",
                     max_lines=1,
                     max_length=LONGEST_SENTENCE,
+                    elem_classes="sentence",
                     scale=4,
                     min_width=260,
                 )
