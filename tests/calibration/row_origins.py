@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 import numpy as np
 
@@ -16,17 +17,7 @@ from hfposemb.analysis.tokens.new_rows import Origin, row_origin
 
 from .families import Rows
 
-MADE = (
-    "zeros",
-    "copies",
-    "mean",
-    "means",
-    "old covariance",
-    "old columns",
-    "one normal",
-    "one distribution",
-    "one point",
-)
+MADE: tuple[str, ...] = tuple(one for one in get_args(Origin) if one not in ("trained", "other", "cannot tell"))
 SAMPLES = ("sample:minilm", "sample:gpt2", "sample:bert")
 
 

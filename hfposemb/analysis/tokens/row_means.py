@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.table import EmbeddingTable
+from ..matching_pursuit import matching_pursuit
 from ..rows import finite_blocks
 
 PARTS = 8
@@ -63,12 +64,10 @@ def _likely(old: EmbeddingTable, directions: Floats, mean: Floats) -> NDArray[np
 def _fitted(parts: Floats, target: Floats) -> Floats:
     """Return the weights of some parts [m, r] that are fitted to a target [r], chosen one by one; 0 for the others."""
     lengths = np.linalg.norm(parts, axis=1)
-    weights, left, chosen = np.zeros(len(parts)), target, list[int]()
-    for _ in range(min(CHOSEN, *parts.shape)):
-        products = parts @ left / np.where(lengths > 0, lengths, np.inf)
-        products[chosen] = -np.inf
-        chosen.append(int(products.argmax()))
-        fitted = np.linalg.lstsq(parts[chosen].T, target, rcond=None)[0]
-        left = target - fitted @ parts[chosen]
-    weights[chosen] = fitted
+    unit = parts / np.where(lengths > 0, lengths, np.inf)[:, None]
+    found = matching_pursuit(
+        target[None], min(CHOSEN, *parts.shape), lambda left: left @ unit.T, unit.__getitem__, signed=True
+    )
+    rows, weights = found.rows[0], np.zeros(len(parts))
+    weights[rows] = found.weights[0] / np.where(lengths[rows] > 0, lengths[rows], np.inf)
     return weights
