@@ -161,7 +161,7 @@ def _shapeless(facts: Facts) -> str:
         return "Too few positions to compare"
     if facts.invariance is None:
         same = bool(np.nanmin(facts.profile) > ALONE)
-        return "All positions have the same direction" if same else f"Fewer than {FEWEST} positions have no shape"
+        return "All positions have the same direction" if same else f"Too few positions for a shape: it takes {FEWEST}"
     return "One column has signs, and no shape" if facts.components == 1 else ""
 
 
@@ -170,7 +170,7 @@ def shape(facts: Facts) -> str:
     if facts.winds is not None:
         return "a fast helix" if facts.winds.period < FAST else "one slow helix"
     if facts.few and facts.profile is not None:
-        return "too few positions for a shape"
+        return _TOO_FEW
     if facts.next is None or facts.invariance is None or facts.components == 1:
         return "no shape"
     if abs(facts.next) < NO_ORDER and facts.invariance < NO_ORDER:
@@ -178,6 +178,9 @@ def shape(facts: Facts) -> str:
     if facts.next >= SMOOTH:
         return "a smooth curve"
     return "a rough curve" if facts.next >= ALIKE else "hardly any order"
+
+
+_TOO_FEW = "too few positions for a shape"
 
 
 def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid: str | None = None) -> str:
@@ -194,11 +197,12 @@ def shapes(learned: Mapping[str, Facts], computed: Mapping[str, Facts], sinusoid
     named: dict[str, list[str]] = {}
     for name, facts in learned.items():
         named.setdefault(shape(facts), []).append(name)
-    (form, names), *others = named.items()
-    said = [f"{listed(names)} learned {form}", *(f"{listed(names)} {form}" for form, names in others)]
+    few = named.pop(_TOO_FEW, [])
+    said = [f"{listed(names)} {'' if place else 'learned '}{form}" for place, (form, names) in enumerate(named.items())]
+    if few:
+        said.append(f"{listed(few)} {'has' if len(few) == 1 else 'have'} {_TOO_FEW}")
     text = f"{', '.join(said)}."
-    few = any(one.few for one in learned.values())
-    same = few or (sinusoid is not None and shape(computed[sinusoid]) in {shape(one) for one in learned.values()})
+    same = bool(few) or (sinusoid is not None and shape(computed[sinusoid]) in {shape(one) for one in learned.values()})
     if sinusoid is None or same:
         return text
     return f"{text} {('It is not', 'Neither is', 'None is')[min(len(learned), 3) - 1]} the sinusoid."

@@ -67,7 +67,7 @@ CIRCLE = np.stack([np.cos(np.linspace(0, 4, 90)), np.sin(np.linspace(0, 4, 90)),
         (np.zeros((40, 4)), "All positions are zero or not finite"),
         (np.full((40, 4), np.nan), "All positions are zero or not finite"),
         (np.ones((1, 4)), "Too few positions to compare"),
-        (np.eye(2), "Fewer than 16 positions have no shape"),
+        (np.eye(2), "Too few positions for a shape: it takes 16"),
     ],
 )
 def test_finding_is_true_of_the_table(vectors: np.ndarray, said: str) -> None:

@@ -92,6 +92,11 @@ def test_the_headline_names_shapes_and_groups_them() -> None:
         "A learned one slow helix, B a fast helix. Neither is the sinusoid."
     )
     assert shapes({"A": slow, "B": slow}, {}) == "A and B learned one slow helix."
+    few = measured(spiral(100.0, rows=8))
+    assert shapes({"A": slow, "B": few}, {"S": sinusoid}, "S") == (
+        "A learned one slow helix, B has too few positions for a shape."
+    )
+    assert shapes({"A": few, "B": few}, {}) == "A and B have too few positions for a shape."
     assert shapes({"A": noise}, {"S": sinusoid}, "S") == "A learned no order. It is not the sinusoid."
     assert shapes({"A": sinusoid}, {"S": sinusoid}, "S") == "A learned a smooth curve.", "it may well be the sinusoid"
     assert shapes({}, {"S": sinusoid, "R": noise}, "S") == (
