@@ -195,8 +195,8 @@ SPEED, RADIUS, ROUND = 0.4, 0.3, 0.7
 STEADY_SPEED, STEADY_RADIUS = 0.16, 0.1
 """Largest spreads of two components that wind in an ellipse; chance hardly makes them that steady."""
 
-SCORES_WITH_DRIFT, MOST_TURNS_WITH_DRIFT = 6, 64
-"""Number of components, and of turns, of the wave beside which a straight drift is fitted."""
+SCORES_WITH_DRIFT, MOST_TURNS_WITH_DRIFT, MOST_WITH_DRIFT = 6, 64, 2048
+"""Number of components, of turns, and of positions by which the wave is chosen that a straight drift is fitted with."""
 
 SMOOTHED, FEWEST_SMOOTHED = 0.25, 4
 """Width of the window in turns, and its minimum in positions."""
@@ -295,17 +295,20 @@ def _drift(rows: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.f
 
     Fitted alone, the line would take part of a wave of few turns with it.
     """
-    scores = leading(rows, SCORES_WITH_DRIFT)
     line = (places - places.mean()) / max(float(np.ptp(places)), 1.0)
     turns = np.arange(FEWEST_TURNS, min(len(rows) / 4, MOST_TURNS_WITH_DRIFT), 0.25)
-    angles = 2 * np.pi * np.multiply.outer(turns, line)
-    waves = np.stack(
-        [np.ones_like(angles), np.broadcast_to(line, angles.shape), np.cos(angles), np.sin(angles)], axis=2
-    )
-    bases = np.linalg.qr(waves)[0]
+    some = slice(None, None, -(-len(rows) // MOST_WITH_DRIFT))
+    bases = np.linalg.qr(_waves(line[some], turns))[0]
+    scores = leading(rows, SCORES_WITH_DRIFT)[some]
     best = int(np.square(bases.transpose(0, 2, 1) @ scores).sum(axis=(1, 2)).argmax())
-    slope = np.linalg.lstsq(waves[best], rows, rcond=None)[0][1]
+    slope = np.linalg.lstsq(_waves(line, turns[best : best + 1])[0], rows, rcond=None)[0][1]
     return np.asarray(np.multiply.outer(line, slope))
+
+
+def _waves(line: NDArray[np.float64], turns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a constant, a line [n], and sine and cosine of so many turns along it [t], as columns [t, n, 4]."""
+    angles = 2 * np.pi * np.multiply.outer(turns, line)
+    return np.stack([np.ones_like(angles), np.broadcast_to(line, angles.shape), np.cos(angles), np.sin(angles)], axis=2)
 
 
 def _wound(
