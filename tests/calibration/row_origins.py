@@ -1,6 +1,6 @@
 """How often ``row_origin`` calls ordinary rows of a trained table made, and names the way of rows that were made.
 
-``python -m tests.calibration.row_origins`` prints the table of ``docs/measures/tokens.md`` (half an hour).
+``python -m tests.calibration.row_origins`` prints the rates as Markdown (half an hour).
 """
 
 from __future__ import annotations
