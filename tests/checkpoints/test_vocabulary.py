@@ -541,6 +541,12 @@ def test_truncation_and_padding_are_off(tmp_path: Path) -> None:
     assert ours("one two three four five").texts == ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
 
 
+def test_a_lone_surrogate_in_a_text_is_cut_too() -> None:
+    ours = load_tokenizer(MINILM)
+    assert ours is not None
+    assert ours("a \ud800 b").ids
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -594,3 +600,10 @@ def test_a_panic_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="give token ids") as error:
         ours("a")
     assert "\n" not in str(error.value)
+
+
+def test_nothing_but_the_tokenizers_own_failures_is_caught(tmp_path: Path) -> None:
+    ours = load_tokenizer(MINILM)
+    assert ours is not None
+    with pytest.raises(TypeError):
+        ours(3)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -86,9 +86,33 @@ def test_a_projection_of_a_vocabulary(real: dict[str, str], run: Run, tmp_path: 
     assert numbers.iloc[:, -1].nunique() > 1_000
 
 
-def test_a_vocabulary_is_written_whole(real: dict[str, str], run: Run, tmp_path: Path) -> None:
-    run("extract", real["gpt2"], "--out", tmp_path / "table.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "table.npy"), hpe.extract(real["gpt2"]).token)
+def _csv(path: Path, separator: str) -> np.ndarray:
+    frame = pd.read_csv(path, sep=separator, keep_default_na=False, quotechar='"')
+    return frame.select_dtypes("number").to_numpy()
+
+
+READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    "safetensors": lambda path: next(iter(load_file(path).values())),
+    "npy": np.load,
+    "npz": lambda path: np.load(path)["vectors"],
+    "parquet": lambda path: np.stack(list(pd.read_parquet(path)["vector"])),
+    "csv": lambda path: _csv(path, ","),
+    "tsv": lambda path: np.loadtxt(path, delimiter="\t", ndmin=2),
+}
+"""What opens a file by its ending."""
+
+
+@pytest.mark.parametrize("ending", READERS)
+def test_every_format_is_opened_by_its_reader(ending: str, real: dict[str, str], run: Run, tmp_path: Path) -> None:
+    role = "position" if ending in ("csv", "tsv", "parquet") else "token"  # a vocabulary as text takes a minute
+    path = tmp_path / f"table.{ending}"
+    run("extract", real["gpt2"], "--table", role, "--out", path)
+    table = hpe.extract(real["gpt2"]).tables[role]
+    read = READERS[ending](path)[:, -table.shape[1] :]
+    assert read.shape == table.shape
+    rows = [0, 1, table.shape[0] // 2, table.shape[0] - 1]
+    expected = np.stack([table.rows(row, row + 1)[0] for row in rows])
+    np.testing.assert_allclose(read[rows].astype(np.float32), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_the_embedding_projector_reads_a_vocabulary(real: dict[str, str], run: Run, tmp_path: Path) -> None:
