@@ -71,6 +71,18 @@ def test_tables_of_every_family_equal_the_models(hub: FakeHub, build: Build, tmp
     assert np.array_equal(there.token.vectors, weight)
 
 
+def test_shards_are_read_through_their_index(hub: FakeHub, build: Build, tmp_path: Path) -> None:
+    model = build("bert", hidden_size=64, intermediate_size=256)
+    model.save_pretrained(tmp_path, max_shard_size="100KB")  # type: ignore[operator]
+    files = {path.name: path for path in tmp_path.iterdir()}
+    assert sum(name.endswith(".safetensors") for name in files) > 2
+    hub.add("a/sharded", files)
+    found = hpe.extract("a/sharded")
+    assert np.array_equal(found.position.table.vectors, hpe.extract(tmp_path).position.table.vectors)
+    shards = {one.path.split("/")[-1] for one in hub.requests if "/resolve/" in one.path and "-of-" in one.path}
+    assert len(shards) < sum(name.endswith(".safetensors") for name in files), "shards without a table are not opened"
+
+
 def test_a_head_in_another_shard_costs_nothing_until_it_is_read(hub: FakeHub, tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
