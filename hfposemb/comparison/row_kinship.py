@@ -66,7 +66,7 @@ OVERLAP = 0.5
 SCREENED, ALIKE = 64, 0.9
 """Rows whose cosines are compared before a rotation is looked for in a search, and the correlation that allows one."""
 
-BRIEF, SUGGESTED = 2**16, 0.01
+BRIEF, SUGGESTED = 2**15, 0.02
 """Numbers of each table that a search compares first, at least 32 rows, and the p from which it compares all."""
 
 MOST_MATCHED = 8192

@@ -139,16 +139,18 @@ def small_file(home: Path, limits: Limits, name: str) -> dict[str, Any] | None:
 
 def tokenizer_folder(home: Path) -> Path:
     """Return the folder with the tokenizer of a checkpoint: its own, or the one beside it in a pipeline."""
-    from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
-
-    inside = f"{home.name}/"
-    folders = (*(folder for folder in tokenizer_folders(inside) if folder), *settings_folders(inside))
-    beside = [home.parent / folder for folder in folders]
-    return next((folder for folder in beside if folder.is_dir() and has_vocabulary(folder)), home)
+    return _vocabulary_folder(home) or home
 
 
 def without_tokens(home: Path) -> bool:
     """Return whether no file states the tokens of a checkpoint in the folder ``home``."""
+    return _vocabulary_folder(home) is None
+
+
+def _vocabulary_folder(home: Path) -> Path | None:
     from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
 
-    return not has_vocabulary(tokenizer_folder(home))
+    inside = f"{home.name}/"
+    folders = dict.fromkeys((*filter(None, tokenizer_folders(inside)), *settings_folders(inside)))
+    beside = (home.parent / folder for folder in folders)
+    return next((folder for folder in beside if folder.is_dir() and has_vocabulary(folder)), None)

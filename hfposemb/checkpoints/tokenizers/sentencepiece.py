@@ -291,16 +291,23 @@ def _pieces(path: Path, specs: list[Span] | None = None) -> Iterator[tuple[str, 
     file = LocalRanges.open(path)
     if file.size > LARGEST_FILE:
         raise SourceError(f"{path.name} exceeds the limit of {LARGEST_FILE >> 20} MB for a tokenizer file")
-    reader, count = MessageReader(file, most_fields=_MOST_FIELDS), 0
-    for span in reader.fields(0, file.size):
-        if span.number != _PIECES:
-            if specs is not None and span.number in (_TRAINER, _NORMALISER):
-                specs.append(span)
-            continue
+    reader, count, at = MessageReader(file, most_fields=_MOST_FIELDS), 0, 0
+    whole = reader.bytes(Span(0, 2, 0, 0, file.size), most=LARGEST_FILE)  # the reader keeps it, too
+    while at < len(whole):
+        usual = _usual(whole, at)
+        if usual is not None:
+            text, kind, score, at = usual
+        else:
+            span = next(reader.fields(at, file.size))
+            at = span.stop
+            if span.number != _PIECES:
+                if specs is not None and span.number in (_TRAINER, _NORMALISER):
+                    specs.append(span)
+                continue
+            text, kind, score = _any(reader, span)
         count += 1
         if count > MOST_VALUES:
             raise reader.fault(f"exceeds the limit of {MOST_VALUES:,} pieces for a tokenizer file")
-        text, kind, score = _usual(reader.bytes(span, most=_LONGEST_PIECE)) or _any(reader, span)
         try:
             yield text.decode(), kind if kind in _KINDS else _NORMAL, score
         except UnicodeDecodeError:
@@ -309,24 +316,34 @@ def _pieces(path: Path, specs: list[Span] | None = None) -> Iterator[tuple[str, 
         raise reader.fault("has no pieces, so it is not a SentencePiece model; download it again")
 
 
-def _usual(raw: bytes) -> tuple[bytes, int, float] | None:
-    """Return text, kind and score of a piece in the usual order: text, score, kind; ``None`` for any other."""
-    end = raw[1] + 2 if len(raw) > 1 and raw[0] == 0x0A and raw[1] < 128 else -1
-    rest = raw[end:] if 0 < end <= len(raw) else b"?"
+def _usual(raw: bytes, at: int) -> tuple[bytes, int, float, int] | None:
+    """Return text, kind and score of the piece at a byte, and the byte after it, if it is short and in the usual order.
+
+    That is text, score, kind, of which the last or the last two may be left out; ``None`` for any other field.
+    """
+    if at > len(raw) - 4:
+        return None
+    field, size, inner, length = _HEAD(raw, at)
+    end, stop = at + 4 + length, at + 2 + size
+    if field != 0x0A or inner != 0x0A or size > 127 or length > 127 or not end <= stop <= len(raw):
+        return None
+    text, rest = raw[at + 4 : end], stop - end
     if not rest:
-        return raw[2:end], _NORMAL, 0.0
-    if len(rest) == 5 and rest[0] == 0x15:
-        return raw[2:end], _NORMAL, _FLOAT(rest, 1)[0]
-    if len(rest) == 7 and rest[0] == 0x15 and rest[5] == 0x18 and rest[6] < 128:
-        return raw[2:end], rest[6], _FLOAT(rest, 1)[0]
-    return None
+        return text, _NORMAL, 0.0, stop
+    if rest not in (5, 7) or raw[end] != 0x15:
+        return None
+    score = _FLOAT(raw, end + 1)[0]
+    if rest == 5:
+        return text, _NORMAL, score, stop
+    return (text, raw[end + 6], score, stop) if raw[end + 5] == 0x18 and raw[end + 6] < 128 else None
 
 
-_FLOAT = struct.Struct("<f").unpack_from
+_HEAD, _FLOAT = struct.Struct("4B").unpack_from, struct.Struct("<f").unpack_from
 
 
 def _any(reader: MessageReader, span: Span) -> tuple[bytes, int, float]:
     text, kind, score = b"", _NORMAL, 0.0
+    reader.bytes(span, most=_LONGEST_PIECE)  # raises for any other field, and for one too long
     for one in reader.fields(*reader.message(span)):
         if one.number == _TEXT:
             text = reader.bytes(one, most=_LONGEST_PIECE)

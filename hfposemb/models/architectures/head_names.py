@@ -59,6 +59,8 @@ _OTHER_OUTPUTS: Mapping[str, str] = {
 }
 """Patterns of heads whose rows are no tokens: a model that has one and no head of tokens does not predict tokens."""
 
+_ANY_OUTPUT = re.compile("|".join(_OTHER_OUTPUTS))
+
 
 def is_headed(name: str) -> bool:
     """Return whether the name of a class is that of a model with an output head."""
@@ -135,8 +137,9 @@ def head_evidence(names: Iterable[str]) -> tuple[str, ...]:
 
 def other_outputs(names: Iterable[str]) -> tuple[str, str] | None:
     """Return the first head that predicts something other than tokens, and what it is; ``None`` if there is none."""
+    some = [name for name in names if _ANY_OUTPUT.search(name)]
     return next(
-        ((name, what) for pattern, what in _OTHER_OUTPUTS.items() for name in names if re.search(pattern, name)), None
+        ((name, what) for pattern, what in _OTHER_OUTPUTS.items() for name in some if re.search(pattern, name)), None
     )
 
 

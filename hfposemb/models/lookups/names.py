@@ -24,7 +24,7 @@ LAYOUTS: dict[str, re.Pattern[str]] = {
 }
 """Names whose layout is known, of the tables themselves or of their parts."""
 
-_HINTS = ("emb", "gram", "per_layer", "hash_tok")
+_HINT = re.compile("emb|gram|per_layer|hash_tok")
 _NAMED = re.compile(r"(^|[._])(n_?grams?|engrams?|per_layer|oe|over)[._]|ngram|engram")
 _TABLE = re.compile(r"(emb|table|memory|lookup)[a-z_]*$")
 _NO_TABLE = re.compile(r"proj|norm|gate|conv|bias|scale|multipliers|offsets|sizes|encoding")
@@ -65,7 +65,7 @@ def tables_named(names: Iterable[str]) -> list[Named]:
     """Return the tables that tensor names reveal, those of known layouts first; a name alone costs no request."""
     groups: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
-        if not any(hint in name for hint in _HINTS):
+        if not _HINT.search(name):
             continue
         known = ((layout, found) for layout, one in LAYOUTS.items() if (found := one.fullmatch(name)))
         layout, found = next(known, ("", None))
