@@ -49,6 +49,9 @@ Floats: TypeAlias = NDArray[np.float64]
 DECISIVE = 1e-4
 """Largest p at which rows are said to come from one start."""
 
+NARROWEST = 4
+"""Fewest numbers in a row that is compared: fewer are fitted by a rotation of anything like them."""
+
 ROTATED = 0.98
 """Cosine of held-out rows from which a rotation is said to be one: independent trainings on one text stay below .95."""
 
@@ -305,6 +308,8 @@ class RowPair:
         a, b = self.a, self.b
         if a.width != b.width:
             return f"their rows have {a.width:,} and {b.width:,} numbers; only rows of one width are compared"
+        if a.width < NARROWEST:
+            return f"their rows have {a.width} number{'s' * (a.width > 1)}; at least {NARROWEST} are needed"
         if bool(a.words) != bool(b.words):
             return f"the rows of {(b if a.words else a).name} have no tokens, only numbers; name them to compare"
         if not a.words and a.rows != b.rows:

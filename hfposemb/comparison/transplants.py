@@ -7,6 +7,7 @@ one whose weights cancel in the donor and add up in the base; its row grows as n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -218,7 +219,7 @@ def transplant(
         quality, sums = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
         salience, breakers = None, tuple[int, ...]()
         if method == "omp":
-            vectors = np.asarray(pair.donor.take(wanted), np.float64)
+            vectors = np.asarray(pair.donor.take(wanted), np.float64) / pair.scales[1]
             made = pair.sums(vectors, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
             salience, found = _salience(vectors, made, sums, pair.ours)
             breakers = tuple(found.tolist())
@@ -226,10 +227,11 @@ def transplant(
             made = pair.pieces([pair.labels[row] for row in wanted.tolist()], cut=_cut(opened))
         else:
             made = np.repeat(pair.mean[None], len(wanted), axis=0)
+    rows = (made * pair.scales[0]).astype(np.float32)
     labels = tuple(pair.donor.labels[row] for row in wanted.tolist())
     named = (pair.base.provenance.source, pair.donor.provenance.source)
     sizes = (len(pair.places), len(pair.alone), pair.hidden)
-    return Transplant(*named, method, k, wanted, labels, made.astype(np.float32), salience, breakers, quality, *sizes)
+    return Transplant(*named, method, k, wanted, labels, rows, salience, breakers, quality, *sizes)
 
 
 def _table(model: Embeddings | EmbeddingTable) -> EmbeddingTable:
@@ -266,7 +268,10 @@ def _cut(base: Embeddings | EmbeddingTable) -> Callable[[str], Sequence[int]] | 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Two tables with the rows of shared tokens, the hidden ones first."""
+    """Two tables with the rows of shared tokens, the hidden ones first.
+
+    Vectors are divided by the table's scale, a power of two near its largest number, so that no square overflows.
+    """
 
     base: EmbeddingTable
     donor: EmbeddingTable
@@ -286,6 +291,8 @@ class _Pair:
     """The same in the donor."""
     mean: Floats
     """Mean row of the base."""
+    scales: tuple[float, float]
+    """Scales of the base and the donor."""
 
     @classmethod
     def of(cls, base: EmbeddingTable, donor: EmbeddingTable, k: int, seed: int) -> _Pair:
@@ -304,7 +311,9 @@ class _Pair:
         alone = np.array([given[text] for text in texts if text not in known], np.int64)
         ours, theirs = (np.asarray(one.take(places[:, at]), np.float32) for at, one in enumerate((base, donor)))
         texts_by_row = {row: text for text, row in given.items()}
-        return cls(base, donor, k, hidden, places, alone, texts_by_row, known, ours, theirs, mean_row(base))
+        first, second = scales = (_scale(ours), _scale(theirs))
+        rows = ours / np.float32(first), theirs / np.float32(second), mean_row(base) / first
+        return cls(base, donor, k, hidden, places, alone, texts_by_row, known, *rows, scales)
 
     def chosen(self, tokens: int | Sequence[str] | None, seed: int) -> Rows:
         """Return the rows of the donor that are asked for."""
@@ -363,7 +372,7 @@ class _Pair:
         ]
         found = [[row for row in rows if usable[row]] for rows in found]
         distinct = np.unique(np.array([row for rows in found for row in rows], np.int64))
-        vectors = np.asarray(self.base.take(distinct), np.float64)
+        vectors = np.asarray(self.base.take(distinct), np.float64) / self.scales[0]
         made = np.repeat(self.mean[None], len(texts), axis=0)
         for place, rows in enumerate(found):
             if rows:
@@ -402,6 +411,10 @@ class _Pair:
             return beside(float(np.diagonal(values).mean(dtype=np.float64)), drawn, seed=seed, kind="permutation")
 
         return TransplantQuality(method, null(cosines), null(kept))
+
+
+def _scale(rows: Singles) -> float:
+    return math.ldexp(1.0, math.frexp(float(np.abs(rows).max()))[1] - 1)
 
 
 def _longest_first(text: str, known: Mapping[str, int], longest: int, but: str) -> list[int]:

@@ -78,6 +78,24 @@ def test_rows_that_tokensurgeon_would_make() -> None:
         assert made == pytest.approx(weights @ ours[chosen], abs=1e-4)
 
 
+def test_the_unit_of_a_table_changes_nothing() -> None:
+    """In float32 the square of 1e30 is infinite, that of 1e-30 zero."""
+
+    def scaled(model: hpe.Embeddings, unit: float) -> hpe.Embeddings:
+        rows = model.token.vectors * np.float32(unit)
+        return hpe.from_arrays(token=rows, labels=model.token.labels.texts, name=model.name)
+
+    base, donor = related(0)
+    plain = hpe.transplant(base, donor, tokens=20)
+    for ours, theirs in ((1e30, 1e-30), (1e-30, 1e30)):
+        found = hpe.transplant(scaled(base, ours), scaled(donor, theirs), tokens=20)
+        assert found.vectors / ours == pytest.approx(plain.vectors, rel=1e-3, abs=1e-4)
+        assert [one.kept.observed for one in found.quality] == pytest.approx(
+            [one.kept.observed for one in plain.quality], abs=0.01
+        )
+        assert found.salience == pytest.approx(plain.salience, rel=1e-3)
+
+
 def test_the_method_that_fits_is_the_best() -> None:
     quality = {one.method: one for one in hpe.transplant(*related(1), tokens=0).quality}
     assert quality["omp"].cosine.observed > 0.5 > quality["omp"].cosine.mean + 0.4

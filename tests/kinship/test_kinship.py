@@ -248,8 +248,9 @@ def test_rows_without_tokens_are_compared_by_number_only_with_their_like(indepen
 
 def test_few_directions_prove_nothing() -> None:
     """Rows on one line are kin to any others on one line as often as not."""
-    line = np.outer(np.arange(600.0), [1, 2])
-    assert hpe.kinship(source(line), source(line[:, ::-1] * [1, -1])).verdict in ("cannot tell", "rotated")
+    line = np.outer(np.arange(600.0), [1, 2, 3, 4])
+    assert hpe.kinship(source(line), source(line[:, ::-1] * [1, -1, 1, -1])).verdict in ("cannot tell", "rotated")
+    assert hpe.kinship(source(line[:, :3]), source(line[:, :3])).verdict == "cannot tell"
 
 
 def test_rows_that_do_not_differ_or_are_not_finite_prove_nothing(independent: Rows) -> None:
