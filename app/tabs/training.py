@@ -78,8 +78,8 @@ NEEDS = ()
 
 
 NONE = (
-    "Choose sample:gpt2, a repository with checkpoints as branches, such as EleutherAI/pythia-70m, or a folder with "
-    "checkpoints of your own."
+    "Choose sample:gpt2, a repository with checkpoints as branches, such as EleutherAI/pythia-70m, or one checkpoint "
+    "of a folder with several of your own."
 )
 
 

@@ -14,8 +14,8 @@ from ..logs import LOG
 if TYPE_CHECKING:
     import torch
 
-START = "start.safetensors"
-"""The file that keeps the start, for a training that is resumed."""
+START = "start.state"
+"""The file that keeps the start, for a training that is resumed; a checkpoint's ending would make it the model."""
 
 
 class WatchFolder:

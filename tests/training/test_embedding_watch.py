@@ -13,7 +13,7 @@ import torch
 import transformers
 
 import hfposemb as hpe
-from hfposemb.errors import HfposembError, InputError
+from hfposemb.errors import HfposembError, InputError, SourceError
 from hfposemb.training.trainer_callback import RowWatch
 from hfposemb.training.watch_folder import WatchFolder
 
@@ -123,6 +123,8 @@ def test_the_folder_is_a_training_run(trained: SimpleNamespace) -> None:
     np.testing.assert_array_equal(token.vectors, now[[int(label) for label in token.labels]])
     np.testing.assert_array_equal(hpe.extract(steps[0]).token[str(EXPLODING)], trained.start[EXPLODING])
     assert hpe.extract(steps[-1]).position.table.shape == (POSITIONS, WIDTH)
+    with pytest.raises(SourceError, match="but in step-0, step-4"):  # what is kept of the start is no model
+        hpe.extract(trained.folder / "watch")
 
 
 def test_beside_other_callbacks_and_at_steps_of_its_own(tmp_path: Path) -> None:
