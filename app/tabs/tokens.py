@@ -120,8 +120,8 @@ class Layout:
             self.search = gr.Textbox(
                 FIRST_WORD, label="Word, part of a word, or id", max_lines=1, scale=3, min_width=130
             )
-            self.regex = gr.Checkbox(False, label="Regex", container=False, scale=1, min_width=70)
-            self.centring = gr.Checkbox(False, label="Centred", container=False, scale=1, min_width=90)
+            self.regex = gr.Checkbox(False, label="Regex", container=False)
+            self.centring = gr.Checkbox(False, label="Centred", container=False)
 
 
 @dataclass(frozen=True)
