@@ -12,7 +12,7 @@ from hfposemb.checkpoints.access import STRANGER
 from hfposemb.comparison.metrics import measures_of
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, matrix_figures, position_figures, style
-from hfposemb.figures.palette import POSITION, SIMILARITY
+from hfposemb.figures.palette import POSITION, SHARE, SIMILARITY
 from hfposemb.figures.position_figures import MapFrame
 from hfposemb.figures.style import Series
 from hfposemb.numbers import number, percent
@@ -258,6 +258,7 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 (Drawing(matrix_figures.similarity_matrix(found.likeness, labels=names, unit="share")),),
                 source=(source.name, f"{found.role}s · CKA of all pairs of checkpoints"),
                 color=source.color,
+                scale_bars=(ScaleBar("CKA 0", "1", SHARE.light),),
                 help=HELP["checkpoints alike"],
                 actions=("PNG", "SVG"),
                 recipe=moment.recipe("run.likeness", printed=True),
