@@ -55,10 +55,8 @@ WAYS: Mapping[str, tuple[Origin, Callable[[Rows, tuple[int, int], np.random.Gene
         "old columns",
         lambda old, shape, rng: np.take_along_axis(old, rng.integers(len(old), size=shape), axis=0),
     ),
-    "means of 3 rows": (
-        "means",
-        lambda old, shape, rng: np.stack([old[rng.choice(len(old), 3)].mean(axis=0) for _ in range(shape[0])]),
-    ),
+    "means of 3 rows": ("means", lambda old, shape, rng: _means(old, shape, rng, parts=3)),
+    "means of 8 rows": ("means", lambda old, shape, rng: _means(old, shape, rng, parts=8)),
     "mean + noise": ("one point", lambda old, shape, rng: _noisy(old.mean(axis=0), old, shape, rng)),
     "a row + noise": ("one point", lambda old, shape, rng: _noisy(old[rng.integers(len(old))], old, shape, rng)),
     "copies of a row": ("copies", lambda old, shape, rng: np.tile(old[rng.integers(len(old))], (shape[0], 1))),
@@ -69,6 +67,10 @@ WAYS: Mapping[str, tuple[Origin, Callable[[Rows, tuple[int, int], np.random.Gene
 def _shrunk(old: Rows, shape: tuple[int, int], rng: np.random.Generator) -> Rows:
     """Draw as ``resize_token_embeddings`` of transformers: with 1e-9 of the covariance."""
     return np.asarray(old.mean(axis=0) + np.sqrt(1e-9) * (_covariance(old, shape, rng) - old.mean(axis=0)))
+
+
+def _means(old: Rows, shape: tuple[int, int], rng: np.random.Generator, *, parts: int) -> Rows:
+    return np.stack([old[rng.choice(len(old), parts, replace=False)].mean(axis=0) for _ in range(shape[0])])
 
 
 def _noisy(row: Rows, old: Rows, shape: tuple[int, int], rng: np.random.Generator) -> Rows:
