@@ -242,7 +242,10 @@ MOST = 4_096
 """Maximum number of new rows that are tested; the first ones."""
 
 LEVEL = 0.02
-"""P value up to which a way is refuted, or being distributed like old rows."""
+"""P value up to which a way is refuted."""
+
+ORDINARY = 0.05
+"""P value above which rows are distributed like old rows."""
 
 SURE = 1 / (DRAWS + 1)
 """P value up to which all ways must be refuted for none of them to have been taken; the least there is."""
@@ -417,7 +420,7 @@ def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) 
         return "cannot tell"
     *ways, like_old = drawn
     left = [test for test in ways if test.p > LEVEL]
-    if not left and like_old.p > LEVEL:
+    if not left and like_old.p > ORDINARY:
         return "trained"
     if not left:
         return "other" if max(test.p for test in drawn) <= SURE else "cannot tell"
