@@ -20,6 +20,7 @@ from hfposemb.analysis import geometry, rows
 from hfposemb.analysis.nulls import local_variogram
 from hfposemb.analysis.nulls.surrogates import finite_rows
 from hfposemb.analysis.positions import shift_operator
+from hfposemb.analysis.tokens import new_rows
 from hfposemb.comparison.alignment import cka
 from hfposemb.composition.added_positions import PositionAddition, add_positions
 from hfposemb.composition.amplitude_sweep import sweep_amplitude
@@ -301,6 +302,21 @@ def _word_plane(axes: Any) -> None:
             one.annotate(label, place, fontsize=7, color=GREY)
         one.set_title(name, color=GREY, fontsize=9)
         one.set_aspect("equal")
+
+
+@drawing("new-rows")
+def _new_rows(axes: Any) -> None:
+    token, rng = sources()["sample:bert"].token, np.random.default_rng(0)
+    within, found = new_rows.components(token), geometry.scatter(token, single=True)
+    columns, normal = new_rows.of_old_columns(token, within, 30, rng)
+    for label, cloud, colour in (
+        ("sets of old rows", new_rows.like_old(token, within, np.arange(30), rng), COLOURS["sample:bert"]),
+        ("old covariance", new_rows.of_old_covariance(token, found, within, 30, rng), BLUE),
+        ("old columns, resampled", columns, "#2a9d8f"),
+        ("old columns, normal", normal, "#9b5fc0"),
+    ):
+        axes.scatter(*cloud.figures[:, [1, 3]].T, s=3, color=colour, label=label, rasterized=True)
+    labelled(axes, "log spread of Mahalanobis lengths of 30 rows", "log weighted variance")
 
 
 @drawing("token-isoscore")

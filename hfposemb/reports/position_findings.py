@@ -162,7 +162,7 @@ def _shapeless(facts: Facts) -> str:
     if facts.invariance is None:
         same = bool(np.nanmin(facts.profile) > ALONE)
         return "All positions have the same direction" if same else f"Too few positions for a shape: it takes {FEWEST}"
-    return "One column has signs, and no shape" if facts.components == 1 else ""
+    return "A single column has no shape: its cosines are all ±1" if facts.components == 1 else ""
 
 
 def shape(facts: Facts) -> str:

@@ -52,6 +52,20 @@ def test_normal_of_the_old_covariance_is_refused_at_the_level() -> None:
     assert np.mean(p) > 0.35
 
 
+def test_uniform_numbers_are_not_called_normal() -> None:
+    rows = made("trained").rows(0, ROWS).copy()
+    rows[-10:] = np.random.default_rng(0).uniform(-0.05, 0.05, (10, WIDTH))
+    assert row_origin(hpe.from_arrays(token=rows).token, range(ROWS - 10, ROWS)).made == "one distribution"
+
+
+def test_rows_that_several_ways_explain_are_called_drawn() -> None:
+    """Without correlations, a normal of the old covariance is one drawn column by column."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((ROWS, WIDTH)) * np.exp(0.5 * rng.standard_normal((ROWS, 1)))
+    rows[-NEW:] = rows[:-NEW].std(axis=0) * rng.standard_normal((NEW, WIDTH))
+    assert row_origin(hpe.from_arrays(token=rows).token, range(ROWS - NEW, ROWS)).made == "drawn"
+
+
 def test_few_rows_cannot_tell() -> None:
     found = row_origin(made("trained"), [3, 4])
     assert found.made == "cannot tell"

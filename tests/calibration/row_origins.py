@@ -1,6 +1,6 @@
 """How often ``row_origin`` calls ordinary rows of a trained table made, and names the way of rows that were made.
 
-``python -m tests.calibration.row_origins`` prints the rates as Markdown (half an hour).
+``python -m tests.calibration.row_origins`` prints the rates as Markdown (hours).
 """
 
 from __future__ import annotations
@@ -15,10 +15,21 @@ import numpy as np
 import hfposemb as hpe
 from hfposemb.analysis.tokens.new_rows import Origin, row_origin
 
-from .families import Rows
+from .families import TOKENS, Rows
 
 MADE: tuple[str, ...] = tuple(one for one in get_args(Origin) if one not in ("trained", "other", "cannot tell"))
 SAMPLES = ("sample:minilm", "sample:gpt2", "sample:bert")
+SHAPE = 4000, 128
+"""Rows and columns of made tables."""
+
+RIGHT: Mapping[str, tuple[Origin, ...]] = {
+    "old covariance": ("old covariance", "drawn"),
+    "old columns": ("old columns", "drawn"),
+    "one normal": ("one normal", "one distribution", "drawn"),
+    "one distribution": ("one distribution", "drawn"),
+    "one point": ("one point", "drawn"),
+}
+"""What may be said of rows that were drawn, less exactly; of others, only how they were made."""
 
 
 def _at_random(rows: int, count: int, rng: np.random.Generator) -> Rows:
@@ -55,10 +66,8 @@ WAYS: Mapping[str, tuple[Origin, Callable[[Rows, tuple[int, int], np.random.Gene
         "old columns",
         lambda old, shape, rng: np.take_along_axis(old, rng.integers(len(old), size=shape), axis=0),
     ),
-    "means of 3 rows": (
-        "means",
-        lambda old, shape, rng: np.stack([old[rng.choice(len(old), 3)].mean(axis=0) for _ in range(shape[0])]),
-    ),
+    "means of 3 rows": ("means", lambda old, shape, rng: _means(old, shape, rng, parts=3)),
+    "means of 8 rows": ("means", lambda old, shape, rng: _means(old, shape, rng, parts=8)),
     "mean + noise": ("one point", lambda old, shape, rng: _noisy(old.mean(axis=0), old, shape, rng)),
     "a row + noise": ("one point", lambda old, shape, rng: _noisy(old[rng.integers(len(old))], old, shape, rng)),
     "copies of a row": ("copies", lambda old, shape, rng: np.tile(old[rng.integers(len(old))], (shape[0], 1))),
@@ -69,6 +78,10 @@ WAYS: Mapping[str, tuple[Origin, Callable[[Rows, tuple[int, int], np.random.Gene
 def _shrunk(old: Rows, shape: tuple[int, int], rng: np.random.Generator) -> Rows:
     """Draw as ``resize_token_embeddings`` of transformers: with 1e-9 of the covariance."""
     return np.asarray(old.mean(axis=0) + np.sqrt(1e-9) * (_covariance(old, shape, rng) - old.mean(axis=0)))
+
+
+def _means(old: Rows, shape: tuple[int, int], rng: np.random.Generator, *, parts: int) -> Rows:
+    return np.stack([old[rng.choice(len(old), parts, replace=False)].mean(axis=0) for _ in range(shape[0])])
 
 
 def _noisy(row: Rows, old: Rows, shape: tuple[int, int], rng: np.random.Generator) -> Rows:
@@ -100,25 +113,26 @@ def answers(table: Rows, kind: str, count: int, *, sets: int, seed: int = 0) -> 
 def line(table: Rows, kind: str, count: int, *, sets: int) -> str:
     """Return a row of the table of Markdown: what the rows were called, in percent."""
     found = answers(table, kind, count, sets=sets)
-    right = "trained" if kind in ORDINARY else WAYS[kind][0]
-    wrong = sum(found[origin] for origin in MADE if origin != right)
-    other = found["other"] + (0 if right == "trained" else found["trained"])
-    shares = (found[right], wrong, other, found["cannot tell"])
-    return f"| {kind} | {count} | " + " | ".join(f"{100 * share / sets:.0f} %" for share in shares) + " |"
+    right = ("trained",) if kind in ORDINARY else RIGHT.get(WAYS[kind][0], (WAYS[kind][0],))
+    true, unsure = sum(found[origin] for origin in right), found["cannot tell"]
+    shares = (f"{100 * share / sets:.0f} %" for share in (true, unsure, sets - true - unsure))
+    wrong = ", ".join(sorted(found.keys() - {*right, "cannot tell"}))
+    return f"| {kind} | {count} | {' | '.join(shares)} | {wrong} |"
 
 
 def main() -> None:
-    """Print the rates of every kind of rows in the three samples."""
+    """Print the rates of every kind of rows in the three samples and in made tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=100)
-    parser.add_argument("--source", action="append", help="a source with tokens, by default the three samples")
+    parser.add_argument("--source", action="append", help="a source with tokens or a family of made tables")
     given = parser.parse_args()
-    for source in given.source or SAMPLES:
-        table = np.asarray(hpe.extract(source).token.vectors, np.float64)
-        print(f"\n{source}\n\n| rows | in a set | right | called made, wrongly | other | cannot tell |")
+    for source in given.source or (*SAMPLES, *TOKENS):
+        made = TOKENS[source](*SHAPE, np.random.default_rng(0)) if source in TOKENS else None
+        table = np.asarray(hpe.extract(source).token.vectors, np.float64) if made is None else made
+        print(f"\n{source}\n\n| rows | in a set | right | cannot tell | wrong | called |")
         print("|---" * 6 + "|")
         for kind in (*ORDINARY, *WAYS):
-            for count in (5, 10, 30, 100):
+            for count in (5, 30, 100):
                 print(line(table, kind, count, sets=given.sets), flush=True)
 
 

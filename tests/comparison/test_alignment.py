@@ -208,6 +208,7 @@ def test_tables_alike_in_profile_are_said_to_be() -> None:
         "follows a formula to the last digit": np.stack(
             [np.cos(np.arange(64) * np.pi * k / 32 + turn) for k in range(1, 32) for turn in (0, np.pi / 2)], axis=1
         ),
+        "each table follows a formula": np.asarray(hpe.sinusoidal(128, 64).position.table.vectors, np.float64),
         "all rows of a table are equal": np.ones((64, 8)),
     }.items(),
 )

@@ -44,8 +44,12 @@ MOST_MISFIT, MOST_EXCESS, MOST_WAVE = (3.6, 3.5), 3.0, 2.5
 FEWEST_RESIDUALS, FEWEST_ROWS, FEWEST_COLUMNS = 8.0, 3.5, 12.0
 """Smallest ``freedom``, ``effective`` and ``columns`` with which a table is compared."""
 
-ROUNDING = 1e-5
-"""Root mean square of residuals of squared distances, up to 4, below which they are those of rounding."""
+ROUNDING, FORMULA = 1e-5, 50.0
+"""Root mean square of residuals of squared distances, up to 4, below which they are those of rounding; and ``columns``
+relative to ``width`` above which a table follows a formula.
+
+What little the slow waves of two formulas leave over is alike, as of two sinusoids of unequal bases.
+"""
 
 ALIKE, VARIES = 0.9, 2.0
 """Correlation, and largest value relative to the smallest, from which profiles are called alike."""
@@ -126,6 +130,7 @@ class Residuals:
     Attributes:
         residual: Squared distances less the variogram, per pair of rows (see ``Lags``).
         effective: Effective number of independent rows, (Σλ)² / Σλ² over the eigenvalues λ of the kernel.
+        width: Number of columns.
         columns: Effective number of independent columns: that of made tables which leave over as much.
         freedom: Effective number of independent residuals.
         misfit: How far what is left over in a part of the table, at lags of 1, 2, 4, … rows, lies from that of made
@@ -152,7 +157,7 @@ class Residuals:
             raise InputError(f"{len(rows)} rows are left to compare, and a test needs at least {FEWEST}")
         count = int(places[-1]) + 1
         self.lags = lags_of(count, tuple(np.setdiff1d(np.arange(count), places).tolist()))
-        self.rng = np.random.default_rng(seed)
+        self.rng, self.width = np.random.default_rng(seed), rows.shape[1]
         lengths, unit = directions(rows)
         known, cosines = np.ix_(places, places), np.zeros((count, count))
         cosines[known] = unit @ unit.T
@@ -312,6 +317,8 @@ def power_note(share: float) -> str:
 def why_untestable(left: Residuals, right: Residuals) -> str:
     """Return why two tables are not compared with chance; "" if they are."""
     why = [_why_untestable(table) for table in (left, right)]
+    if not any(why) and all(table.columns > FORMULA * table.width for table in (left, right)):
+        return "each table follows a formula, and two formulas leave over the same, however little"
     if all(why):
         return f"the first table {why[0]}" if why[0] != why[1] else f"each table {why[0]}"
     return next((f"the {name} table {one}" for name, one in zip(("first", "second"), why, strict=True) if one), "")

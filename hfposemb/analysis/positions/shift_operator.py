@@ -189,11 +189,11 @@ def rotation(inv_freq: NDArray[np.float64], distance: int) -> NDArray[np.float64
 FEWEST_TURNS = 1.5
 """Number of turns from which two components wind; the leading components of any slow curve make up to one."""
 
-SPEED, RADIUS, ROUND = 0.4, 0.3, 0.7
+SPEED, RADIUS, ROUND = 0.38, 0.3, 0.7
 """Largest spread of speed and radius, and smallest ratio of variances, of two components that wind."""
 
-STEADY_SPEED, STEADY_RADIUS = 0.16, 0.1
-"""Largest spreads of two components that wind in an ellipse; chance hardly makes them that steady."""
+STEADY_SPEED, STEADY_RADIUS, STEADY_ROUND = 0.12, 0.06, 0.2
+"""The same of two components that wind in an ellipse; chance hardly makes them that steady."""
 
 SCORES_WITH_DRIFT, MOST_TURNS_WITH_DRIFT, MOST_WITH_DRIFT = 6, 64, 2048
 """Number of components, of turns, and of positions by which the wave is chosen that a straight drift is fitted with."""
@@ -239,7 +239,7 @@ class Helix(Facts):
     def winds(self) -> bool:
         """Whether the components wind more evenly, and more often, than those of random curves."""
         circle = not self.drift and self.round >= ROUND and self.speed <= SPEED and self.radius <= RADIUS
-        steady = self.speed <= STEADY_SPEED and self.radius <= STEADY_RADIUS
+        steady = self.round >= STEADY_ROUND and self.speed <= STEADY_SPEED and self.radius <= STEADY_RADIUS
         return self.smoothed >= FEWEST_TURNS and (circle or steady)
 
     @property
@@ -299,9 +299,9 @@ def _drift(rows: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.f
     turns = np.arange(FEWEST_TURNS, min(len(rows) / 4, MOST_TURNS_WITH_DRIFT), 0.25)
     some = slice(None, None, -(-len(rows) // MOST_WITH_DRIFT))
     bases = np.linalg.qr(_waves(line[some], turns))[0]
-    scores = leading(rows, SCORES_WITH_DRIFT)[some]
+    scores = leading(rows[some], SCORES_WITH_DRIFT)
     best = int(np.square(bases.transpose(0, 2, 1) @ scores).sum(axis=(1, 2)).argmax())
-    slope = np.linalg.lstsq(_waves(line, turns[best : best + 1])[0], rows, rcond=None)[0][1]
+    slope = np.linalg.pinv(_waves(line, turns[best : best + 1])[0])[1] @ rows
     return np.asarray(np.multiply.outer(line, slope))
 
 

@@ -123,9 +123,15 @@ def whole(table: EmbeddingTable, mean: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Figures of sets of rows that were made in one way [sets, 5]."""
+    """Figures of sets of rows that were made in one way [sets, 5].
+
+    Attributes:
+        figures: The figures.
+        independent: Number of sets, or of those without a row in common if that is less.
+    """
 
     figures: Floats
+    independent: float = DRAWS
 
     def distances(self, figures: Floats) -> Floats:
         """Return the squared Mahalanobis distances of figures [..., 5] from the middle of the cloud [...]."""
@@ -134,8 +140,13 @@ class Cloud:
         return np.asarray(np.einsum("...i,ij,...j", figures - middle, inverse, figures - middle))
 
     def p(self, figures: Floats) -> float:
-        """Return the share of sets at least as far from the middle, and 1 in addition, as p values have it."""
-        far = self.distances(self.figures) >= self.distances(figures)
+        """Return the share of sets at least as far from the middle, and 1 in addition, as p values have it.
+
+        Sets that had a part in the middle and the covariance of the cloud lie nearer than others do, on average by the
+        ratio of squared distances that normal figures have.
+        """
+        nearer = (self.independent - self.figures.shape[1] - 2) / (self.independent + 1)
+        far = self.distances(self.figures) >= nearer * self.distances(figures)
         return float((1 + far.sum()) / (1 + len(far)))
 
     def p_against(self, figures: Floats, others: Cloud) -> float:
@@ -150,7 +161,8 @@ def like_old(old: EmbeddingTable, within: Components, rows: Rows, rng: np.random
     places = (rng.integers(len(within.others), size=(DRAWS, 1)) + offsets - offsets[0]) % len(within.others)
     needed, where = np.unique(within.others[places], return_inverse=True)
     vectors = old.take(needed)
-    return Cloud(np.array([within.figures(vectors[one]) for one in where.reshape(places.shape)]))
+    figures = np.array([within.figures(vectors[one]) for one in where.reshape(places.shape)])
+    return Cloud(figures, min(DRAWS, len(within.others) / len(rows)))
 
 
 def of_old_covariance(
@@ -211,6 +223,7 @@ Origin: TypeAlias = Literal[
     "one normal",
     "one distribution",
     "one point",
+    "drawn",
     "trained",
     "other",
     "cannot tell",
@@ -231,7 +244,7 @@ MOST = 4_096
 LEVEL = 0.02
 """P value up to which a way is refuted."""
 
-ORDINARY = 0.1
+ORDINARY = 0.05
 """P value above which rows are distributed like old rows."""
 
 SURE = 1 / (DRAWS + 1)
@@ -275,8 +288,9 @@ class RowOrigin(Tabular):
         table: Name of the table.
         rows: The new rows.
         tests: The ways that were tested.
-        made: The way that sets the rows apart from old rows; ``trained`` if every way of drawing them is refuted and
-            they are distributed like old rows, ``other`` if they are not, ``cannot tell`` if nothing decides.
+        made: The way that sets the rows apart from old rows, ``drawn`` if several do; ``trained`` if every way of
+            drawing them is refuted and they are distributed like old rows, ``other`` if they are not, ``cannot tell``
+            if nothing decides.
         notes: Remarks on tests that were left out.
     """
 
@@ -289,7 +303,8 @@ class RowOrigin(Tabular):
     @property
     def sentence(self) -> str:
         """How the rows were made in words, and how many of them where that is not all."""
-        agree = next((len(test.rows) for test in self.tests if test.origin == self.made), len(self.rows))
+        of = "trained" if self.made in ("drawn", "other") else self.made
+        agree = next((len(test.rows) for test in self.tests if test.origin == of), len(self.rows))
         return MEANING[self.made] if agree == len(self.rows) else f"{MEANING[self.made]} ({agree:,} of them)"
 
     def __str__(self) -> str:
@@ -327,6 +342,7 @@ MEANING: dict[Origin, str] = {
     "one normal": "drawn from one normal, like the initial values of a table",
     "one distribution": "numbers drawn from one distribution about zero, like the initial values of a table",
     "one point": "one row, or the mean of some, with noise of one distribution added",
+    "drawn": "drawn at random, in one of several ways that cannot be told apart here",
     "trained": "distributed like the old rows and not drawn at once, as rows are that were trained like them",
     "other": "not distributed like the old rows, and made in none of the ways that could be seen",
     "cannot tell": "what was tested cannot tell how",
@@ -341,7 +357,8 @@ def row_origin(value: EmbeddingTable | PositionEncoding, rows: Sequence[int], *,
     - Up to 64 of the others are compared with sets drawn in three ways: from a normal with mean and covariance of the
       old rows (*old covariance*, Hewitt 2021), with the distribution of each of their columns (*old columns*), and as
       independent numbers of one distribution about a point: *one normal* or *one distribution* about zero, *one point*
-      elsewhere. A way is named only if it alone is not refuted and hardly any set of old rows agrees with it as well.
+      elsewhere. A way is named only if hardly any set of old rows agrees with it as well and the others are refuted,
+      and the rows are called *drawn* if several ways are left that old rows do not agree with.
     - *trained* says that all ways are refuted and that sets of old rows are no different. Where nothing decides, as
       among few rows, or where the old rows look drawn themselves, the answer is *cannot tell*.
 
@@ -407,8 +424,9 @@ def _made(exact: Sequence[OriginTest], drawn: Sequence[OriginTest], count: int) 
         return "trained"
     if not left:
         return "other" if max(test.p for test in drawn) <= SURE else "cannot tell"
-    apart = left[0].old is not None and left[0].old <= APART
-    return left[0].origin if len(left) == 1 and apart else "cannot tell"
+    if not all(test.old is not None and test.old <= APART for test in left):
+        return "cannot tell"
+    return left[0].origin if len(left) == 1 else "drawn"
 
 
 def _row_by_row(
@@ -504,7 +522,7 @@ def _distributions(
 
 def _numbers(vectors: Floats) -> Origin:
     """Return about which point rows of independent numbers were drawn, and for zero from what distribution."""
-    from scipy.stats import chi2, kstest, norm
+    from scipy.stats import chi2, normaltest
 
     count, width = vectors.shape
     centre = vectors.mean(axis=0)
@@ -512,5 +530,4 @@ def _numbers(vectors: Floats) -> Origin:
     variance = max(float(np.square(numbers).sum()) / ((count - 1) * width), np.finfo(float).tiny)
     if chi2(width).sf(count * float(centre @ centre) / variance) <= ABOUT_ZERO:
         return "one point"
-    normal = kstest(vectors.reshape(-1) / np.sqrt(variance), norm.cdf).pvalue
-    return "one normal" if normal > ABOUT_ZERO else "one distribution"
+    return "one normal" if normaltest(vectors.reshape(-1)).pvalue > LEVEL else "one distribution"

@@ -16,8 +16,8 @@ from ..rows import finite_blocks
 PARTS = 8
 """Maximum number of old rows in a mean."""
 
-LIKELY, CHOSEN = 64, 16
-"""Number of old rows with the largest products with a row, and of those among them that are fitted to it."""
+PASSES, LIKELY, CHOSEN = 3, 64, 16
+"""Number of searches, of old rows with the largest products that each finds, and of those that are fitted to a row."""
 
 Floats = NDArray[np.float64]
 
@@ -35,14 +35,20 @@ def means_of_few(
         within: Distance from a mean up to which a row is that mean.
     """
     seen = (vectors - mean) @ axes
-    likely = _likely(old, (seen @ axes.T), mean)
-    found = np.zeros(len(vectors), bool)
-    for at, rows in enumerate(likely):
-        parts = np.asarray(old.take(rows), np.float64)
-        fitted = _fitted((parts - mean) @ axes, seen[at])
-        chosen = fitted > fitted.max() / 2
-        apart = np.linalg.norm(parts[chosen].mean(axis=0) - vectors[at])
-        found[at] = 2 <= chosen.sum() <= PARTS and apart <= within
+    unexplained, found, before = seen.copy(), np.zeros(len(vectors), bool), np.empty((len(vectors), 0), np.int64)
+    for _ in range(PASSES):
+        left = np.flatnonzero(~found)
+        likely = np.hstack([before[left], _likely(old, unexplained[left] @ axes.T, mean)])
+        before = np.zeros((len(vectors), CHOSEN), np.int64)
+        for at, every in zip(left, likely, strict=True):
+            rows = np.unique(every)
+            parts = np.asarray(old.take(rows), np.float64)
+            turned = (parts - mean) @ axes
+            fitted = _fitted(turned, seen[at])
+            chosen = fitted > fitted.max() / 2
+            apart = np.linalg.norm(parts[chosen].mean(axis=0) - vectors[at])
+            found[at] = 2 <= chosen.sum() <= PARTS and apart <= within
+            before[at], unexplained[at] = rows[np.argsort(-np.abs(fitted))[:CHOSEN]], seen[at] - fitted @ turned
     return found
 
 
