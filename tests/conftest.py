@@ -135,7 +135,7 @@ def build() -> Build:
 
 @pytest.fixture(scope="session")
 def parent_of_children() -> Iterator[Parent]:
-    """A process that has imported torch and forks children that read pickles."""
+    """A process that has imported torch and pyarrow and forks children that read pickles and parquet."""
     parent = Parent()
     yield parent
     parent.end()
@@ -143,5 +143,5 @@ def parent_of_children() -> Iterator[Parent]:
 
 @pytest.fixture
 def forked(parent_of_children: Parent, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pickles be read by forked children, where a test is not about how the child is started."""
+    """Let pickles and parquet be read by forked children, where a test is not about how the child is started."""
     monkeypatch.setattr(pickled, "start_child", parent_of_children.start)

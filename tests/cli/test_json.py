@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,17 +22,22 @@ from tests.support.survey_models import write_models
 SMALL = "random:32x8"
 
 
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model, a survey of it, and the caches of this test."""
-    monkeypatch.setenv("HFPOSEMB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    write_models(tmp_path / "models", 3)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with models and a survey of one."""
+    folder = tmp_path_factory.mktemp("made")
+    write_models(folder / "models", 3)
     tables = {"wpe.weight": hpe.extract(SMALL).position.table.vectors.copy()}
-    (tmp_path / "after").mkdir()
-    save_file(tables, tmp_path / "after" / "model.safetensors")
-    hpe.survey([SMALL], metrics=["mean norm"], draws=0, out=tmp_path / "survey")
-    return tmp_path
+    (folder / "after").mkdir()
+    save_file(tables, folder / "after" / "model.safetensors")
+    hpe.survey([SMALL], metrics=["mean norm"], draws=0, out=folder / "survey")
+    return folder
+
+
+@pytest.fixture
+def files(made: Path, tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy of these files as the working directory, and caches of this test."""
+    monkeypatch.chdir(shutil.copytree(made, tmp_path / "here"))
 
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -77,21 +83,21 @@ def test_no_command_is_without_json() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_standard_output_is_one_document(name: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_is_one_document(name: str, files: None, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, key = COMMANDS[name]
     assert main([name.split()[0], *arguments.split(), "--json"]) == 0
     found = json.loads(capsys.readouterr().out, parse_constant=_refused)
     assert key in found
 
 
-def test_points_are_those_of_the_projection(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_points_are_those_of_the_projection(files: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["project", SMALL, "--table", "position", "--dims", "3", "--json"]) == 0
     points = json.loads(capsys.readouterr().out)["points"]
     wanted = hpe.project(hpe.extract(SMALL).position, dims=3).coordinates
     np.testing.assert_allclose([[one[axis] for axis in "xyz"] for one in points], wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_an_error_is_a_line_and_no_document(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_a_line_and_no_document(files: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "./nowhere", "--json"]) == 1
     said = capsys.readouterr()
     assert said.out == ""
@@ -99,14 +105,14 @@ def test_an_error_is_a_line_and_no_document(files: Path, capsys: pytest.CaptureF
     assert said.err.count("\n") == 1
 
 
-def test_verification_and_findings(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verification_and_findings(files: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "sample:gpt2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checks"]
     assert main(["reproduce", "sinusoid-rotation", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["studies"][0]["name"] == "sinusoid-rotation"
 
 
-def test_the_app_prints_its_address(files: Path) -> None:
+def test_the_app_prints_its_address(files: None) -> None:
     command = [sys.executable, "-m", "hfposemb", "app", SMALL, "--no-open", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:

@@ -44,6 +44,7 @@ EXACT = (".npz", ".safetensors", ".parquet")
 """Formats that hold everything."""
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_opens_again(tmp_path: Path, name: str, ending: str) -> None:
@@ -71,6 +72,7 @@ def test_a_table_opens_again(tmp_path: Path, name: str, ending: str) -> None:
         assert found.labels.classes.tolist() == table.labels.classes.tolist()
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_map_opens_again(tmp_path: Path, ending: str) -> None:
     words = hpe.extract("sample:bert").token.pick(range(300, 400))
@@ -103,6 +105,7 @@ def test_lists_of_others_open(tmp_path: Path) -> None:
     assert (found["no"].tolist(), found.dtype) == ([2, 3], np.float64)
 
 
+@pytest.mark.usefixtures("forked")
 def test_labels_that_metadata_cannot_hold_are_refused(tmp_path: Path) -> None:
     long = hpe.from_arrays(token=np.eye(11, 2), labels=["x" * 1_000_000] * 11).token
     with pytest.raises(InputError, match=r"metadata may have 10,000,000; write \.parquet"):
@@ -141,6 +144,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object]]] = {
 }
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("said", HOSTILE)
 def test_a_hostile_file_is_refused_in_one_line(tmp_path: Path, said: str) -> None:
     name, make = HOSTILE[said]
@@ -177,13 +181,14 @@ def test_facts_that_are_wrong_are_left_out(tmp_path: Path, name: str) -> None:
     assert len(found.token.labels) == 4
 
 
+@pytest.mark.usefixtures("forked")
 def test_random_damage_never_fails_otherwise(tmp_path: Path) -> None:
     table = hpe.from_arrays(token=np.eye(6, 4), labels=list("abcdef")).token
     rng = np.random.default_rng(0)
     for ending in (".parquet", ".csv", ".tsv", ".npz", ".npy"):
         table.save(tmp_path / f"t{ending}")
         whole = (tmp_path / f"t{ending}").read_bytes()
-        for turn in range(9 if ending == ".parquet" else 200):  # each in a process of its own
+        for turn in range(25 if ending == ".parquet" else 200):  # each in a process of its own
             damaged = bytearray(whole)
             for place in rng.integers(0, len(whole), 3):
                 damaged[place] = rng.integers(256)

@@ -423,8 +423,8 @@ SCENARIOS = list(scenarios())
 def test_fault_gives_the_right_table_or_one_line(
     hub: FakeHub, repo: str, scenario: Scenario, run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not FULL:  # a fifth of the pauses between attempts
-        hasty = {"sleep": lambda pause: time.sleep(pause / 5)}
+    if not FULL:  # a twentieth of the pauses between attempts
+        hasty = {"sleep": lambda pause: time.sleep(pause / 20)}
         monkeypatch.setattr(http, "time", SimpleNamespace(**vars(time) | hasty))
     hub.fault(scenario.name, times=scenario.times, **PLACES[scenario.at], **scenario.parameters)
     found, said = None, ""

@@ -1,4 +1,4 @@
-"""Children that read pickles, forked from one process that has imported torch, which takes a second."""
+"""Children that read pickles and parquet, forked from one process that has imported what takes them seconds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
 import psutil
+
+from hfposemb.checkpoints.pickles import child as pickle_child
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,6 +24,12 @@ class Forked:
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
+
+    def communicate(self, given: bytes, timeout: float) -> tuple[bytes, None]:
+        """Send all that it reads, and return all that it writes."""
+        with suppress(BrokenPipeError), self.stdin:
+            self.stdin.write(given)
+        return self.stdout.read(), None
 
     def kill(self) -> None:
         """End the child."""
@@ -48,11 +57,11 @@ class Parent:
         )
         theirs.close()
 
-    def start(self) -> Forked:
-        """Fork a child that serves one file over its pipes."""
+    def start(self, module: str = pickle_child.__name__, function: str = pickle_child.serve_pickle.__name__) -> Forked:
+        """Fork a child that serves one file over its pipes, by a function of a module."""
         request, stdin = os.pipe()
         stdout, answer = os.pipe()
-        socket.send_fds(self._socket, [b"1"], [request, answer])
+        socket.send_fds(self._socket, [f"{module} {function}".encode()], [request, answer])
         os.close(request)
         os.close(answer)
         return Forked(int(self._socket.recv(32)), os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb"))
@@ -65,14 +74,12 @@ class Parent:
 
 def serve(number: int) -> None:
     """Fork for each pair of pipes that arrives, until the other side is closed."""
-    import torch._weights_only_unpickler  # noqa: F401 - the import that takes long
-
-    from hfposemb.checkpoints.pickles.child import serve_pickle
-
+    for name in ("torch._weights_only_unpickler", "pyarrow.parquet", "pandas", "hfposemb.checkpoints.parquet_child"):
+        import_module(name)  # what takes long
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     with socket.socket(fileno=number) as there:
         while True:
-            message, pipes, _, _ = socket.recv_fds(there, 1, 2)
+            message, pipes, _, _ = socket.recv_fds(there, 256, 2)
             if not message:
                 return
             if pid := os.fork():
@@ -86,5 +93,6 @@ def serve(number: int) -> None:
             os.dup2(pipes[1], 1)
             for pipe in pipes:
                 os.close(pipe)
-            serve_pickle()
+            module, function = message.decode().split()
+            getattr(import_module(module), function)()
             os._exit(0)
