@@ -35,6 +35,7 @@ PRIVATE = {
 """What is used that its library does not document, by package."""
 
 
+@cache
 def imported(code: str) -> set[str]:
     """Return the packages that some code imports, anywhere in it; those for type checking alone apart."""
     found: set[str] = set()
