@@ -32,7 +32,7 @@ from hfposemb.checkpoints.pickles.checkpoint import PickledCheckpoint, environme
 from hfposemb.checkpoints.pickles.safe_torch import OLDEST_TORCH, is_safe
 from hfposemb.errors import CheckpointError, HfposembError, HubError, MissingExtraError, MissingTableError
 from hfposemb.models.architectures.families import likely_tables
-from tests.conftest import Build
+from tests.conftest import FULL, Build
 from tests.hub import FakeHub
 
 FAMILIES = ("bert", "gpt2", "opt", "bart", "roberta")
@@ -291,7 +291,8 @@ BOMB = b"\x80\x02cbuiltins\nbytearray\nJ\x00\x00\x00\x50\x85R."
 def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     path = archive(tmp_path / "bomb.pt", BOMB)
     assert path.stat().st_size < 1300
-    assert len(torch.load(path, weights_only=True)) == 0x50000000, "torch.load itself lets it"
+    if FULL:
+        assert len(torch.load(path, weights_only=True)) == 0x50000000, "torch.load itself lets it"
     peak: list[int] = [0]
     with watched(peak), pytest.raises(CheckpointError, match=r"exceeds the limit of 1,000,000,\d{3} bytes of memory"):
         hpe.extract(path)
@@ -384,26 +385,11 @@ def test_more_tensors_than_a_file_may_list(tmp_path: Path) -> None:
         opened({f"t{i}": one.clone() for i in range(60)}, tmp_path, limits=Limits(tensors=50))
 
 
-def test_without_torch_the_line_to_type_is_given(tmp_path: Path) -> None:
-    """In a process whose path has no torch: what it needs from elsewhere is linked into a folder."""
+def test_without_torch_the_line_to_type_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"wte.weight": torch.ones(4, 3)}, tmp_path / "a.pt")
-    code = (
-        "import sys, importlib.abc\n"
-        "class Without(importlib.abc.MetaPathFinder):\n"
-        "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'torch': raise ModuleNotFoundError(name)\n"
-        "import importlib.util, hfposemb.checkpoints.pickles.checkpoint as p\n"
-        "import hfposemb as hpe\n"
-        "sys.path[:] = [place for place in sys.path if 'site-packages' not in place]\n"
-        "sys.path_importer_cache.clear()\n"
-        "try:\n    hpe.extract(sys.argv[1])\n"
-        "except hpe.HfposembError as error: print(type(error).__name__, error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "a.pt")], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("MissingExtraError ")
-    assert "pip install 'hfposemb[torch]'" in done.stdout
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"saved by torch\.save needs .* pip install 'hfposemb\[torch\]'"):
+        hpe.extract(tmp_path / "a.pt")
     assert issubclass(MissingExtraError, HfposembError)
 
 
@@ -546,7 +532,7 @@ def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
 
     def read() -> None:
         try:
-            open_pickled(path, limits=Limits(seconds=3))
+            open_pickled(path, limits=Limits(seconds=1))
         except HfposembError as error:
             raised.append(error)
 
@@ -559,7 +545,7 @@ def test_a_child_is_stopped_after_its_deadline_and_knows_no_secret(
         assert b"HF_" not in told
         assert b"secret" not in told
     reader.join(60)
-    assert re.search(r"slow\.pt: loading it took more than 3 s and was stopped", str(raised[0]))
+    assert re.search(r"slow\.pt: loading it took more than 1 s and was stopped", str(raised[0]))
     assert not child.is_running()
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -432,6 +433,18 @@ def test_the_api_reads_small_tables_alone(qwen4: Path, monkeypatch: pytest.Monke
 # --- audio codes, and the token tables of other parts ----------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Build a model of a type once for the tests that read it, and return its folder."""
+
+    @cache
+    def made(model_type: str) -> Path:
+        build(model_type).save_pretrained(folder := tmp_path_factory.mktemp(model_type))
+        return folder
+
+    return made
+
+
 @pytest.mark.parametrize(
     ("model_type", "tensors", "said"),
     [
@@ -442,10 +455,12 @@ def test_the_api_reads_small_tables_alone(qwen4: Path, monkeypatch: pytest.Monke
         ("qwen2_5_omni", ["token2wav.code2wav_dit_model.text_embed.codec_embed.weight"], "a code of audio"),
     ],
 )
-def test_tables_of_audio_codes_are_listed(model_type: str, tensors: list[str], said: str, tmp_path: Path) -> None:
-    build(model_type).save_pretrained(tmp_path)
-    found = hpe.extract(tmp_path)
-    stored = load_file(tmp_path / "model.safetensors")
+def test_tables_of_audio_codes_are_listed(
+    model_type: str, tensors: list[str], said: str, folder_of: Callable[[str], Path]
+) -> None:
+    folder = folder_of(model_type)
+    found = hpe.extract(folder)
+    stored = load_file(folder / "model.safetensors")
     np.testing.assert_array_equal(found.lookups["codes"].vectors, np.concatenate([stored[name] for name in tensors]))
     assert said in str(found.lookup("codes").lookup)
     with pytest.raises(InputError, match="give row numbers"):
@@ -460,10 +475,12 @@ def test_tables_of_audio_codes_are_listed(model_type: str, tensors: list[str], s
         ("bark", "audio.token", "coarse_acoustics.input_embeds_layer.weight"),
     ],
 )
-def test_token_tables_of_other_parts_are_listed(model_type: str, key: str, tensor: str, tmp_path: Path) -> None:
-    build(model_type).save_pretrained(tmp_path)
-    found = hpe.extract(tmp_path)
-    np.testing.assert_array_equal(found.tables[key], load_file(tmp_path / "model.safetensors")[tensor])
+def test_token_tables_of_other_parts_are_listed(
+    model_type: str, key: str, tensor: str, folder_of: Callable[[str], Path]
+) -> None:
+    folder = folder_of(model_type)
+    found = hpe.extract(folder)
+    np.testing.assert_array_equal(found.tables[key], load_file(folder / "model.safetensors")[tensor])
     assert found.tables[key].labels.exact("5") == 5  # the tokenizer is the text's
     assert any(f"token: using {found.token.provenance.tensor}, since" in note for note in found.notes)
 
