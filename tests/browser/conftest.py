@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -145,13 +146,12 @@ def own_site(serve: Callable[..., str]) -> Callable[..., str]:
     return start
 
 
-@pytest.fixture
-def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
-    """A page of 1440 × 1000 in its own context. The test fails if the page logs an error or asks an outside host.
+@contextmanager
+def faultless(browser: Browser) -> Iterator[Page]:
+    """Open a page of 1440 × 1000 in its own context, and fail if it logs an error or asks an outside host.
 
     An event that was running when the test went to another page may log that it was aborted; without a navigation
-    after it that is an error as well. The fixture needs ``serve`` so that it ends before the apps of a single test: a
-    page whose app goes away logs an error.
+    after it that is an error as well.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True)
     context.set_default_timeout(TIMEOUT)
@@ -177,3 +177,10 @@ def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
     faults += aborted
     context.close()
     assert not faults, "\n".join(faults)
+
+
+@pytest.fixture
+def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
+    """A page of a single test. It ends before the apps of the test do, as without its app a page logs an error."""
+    with faultless(browser) as page:
+        yield page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,11 @@ from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
 from hfposemb.tables.table import Provenance, table_of
+from tests.browser.conftest import faultless, launched
 from tests.browser.waiting import accessible, drawn, held, no_sideways_page, point, until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 RNG = np.random.default_rng(0)
 TURNS = np.linspace(0, 12, 300)
@@ -129,6 +130,30 @@ def marks(page: Page) -> list[list[str]]:
 
 def wait_for_marks(page: Page, expected: list[list[str]]) -> None:
     until(page, lambda: marks(page), expected)
+
+
+LONG = "a-model-with-a-name-that-no-line-has-room-for-v2"
+RARE = np.array([[np.nan, 98.26], [98.26, np.nan]])
+PAIR = matrix_figures.similarity_matrix(np.array([[1, 0.5], [0.5, 1]]), labels=["king", "<b>queen"], percentiles=RARE)
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser) -> Iterator[Page]:
+    """A page that tests look at without changing it."""
+    with gr.Blocks() as blocks:
+        PanelRow(
+            (
+                panel("a", norms(), cosines(), source=(LONG, "")),
+                Panel("b", f"Tokens of {LONG} are alike", message="-"),
+                panel("c", PAIR),
+                panel("d", norms(), actions=("PNG", "SVG")),
+            )
+        )
+    with faultless(browser) as page:
+        page.goto(launched(blocks, theme=theme.theme(), css=theme.css()))
+        drawn(page)
+        yield page
+    blocks.close(verbose=False)
 
 
 def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], page: Page) -> None:
@@ -243,28 +268,22 @@ def test_a_row_far_outside_is_found_at_the_border(serve: Callable[..., str], pag
         until(page, tip.inner_text, "position 0\nfar outside of this picture")
 
 
-def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(serve: Callable[..., str], page: Page) -> None:
-    values = np.array([[1, 0.5], [0.5, 1]])
-    rare = np.array([[np.nan, 98.26], [98.26, np.nan]])
-    figure = matrix_figures.similarity_matrix(values, labels=["king", "<b>queen"], percentiles=rare)
-    show(serve, page, (panel("a", figure),))
+def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(shown: Page) -> None:
     cell = "({ _fullLayout: { xaxis, yaxis } }) => [xaxis._offset + xaxis.d2p(1), yaxis._offset + yaxis.d2p(0)]"
-    x, y = point(page, box(page, "a"), cell)
-    page.mouse.move(x - 1, y)
-    page.mouse.move(x, y)
-    tip = box(page, "a").locator(".tip")
+    x, y = point(shown, box(shown, "c"), cell)
+    shown.mouse.move(x - 1, y)
+    shown.mouse.move(x, y)
+    tip = box(shown, "c").locator(".tip")
     tip.wait_for(state="visible")
-    until(page, tip.inner_text, "king – <b>queen: .500, above 98.2\u00a0% of random pairs")
+    until(shown, tip.inner_text, "king – <b>queen: .500, above 98.2\u00a0% of random pairs")
 
 
-def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover(serve: Callable[..., str], page: Page) -> None:
-    name = "a-model-with-a-name-that-no-line-has-room-for-v2"
-    show(serve, page, (panel("a", norms(), source=(name, "")), Panel("b", f"Tokens of {name} are alike", message="-")))
-    head, title = page.locator("[data-key=a] .source strong"), page.locator("[data-key=b] .title")
+def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover(shown: Page) -> None:
+    head, title = shown.locator("[data-key=a] .source strong"), shown.locator("[data-key=b] .title")
     assert re.fullmatch("a-model-with.*….*for-v2", head.inner_text())
     assert head.inner_text() in title.inner_text()
-    assert head.get_attribute("title") == name
-    assert title.get_attribute("title") == f"Tokens of {name} are alike"
+    assert head.get_attribute("title") == LONG
+    assert title.get_attribute("title") == f"Tokens of {LONG} are alike"
 
 
 def test_slider_moves_the_mark_in_the_browser_alone(serve: Callable[..., str], page: Page) -> None:
@@ -322,22 +341,21 @@ def test_clicks_reach_python(serve: Callable[..., str], page: Page) -> None:
     assert wait_for(3) == {"panel": "a", "action": "Data"}
 
 
-def test_dark_page_recolours_and_returns(serve: Callable[..., str], page: Page) -> None:
-    show(serve, page, (panel("a", norms(), cosines()),))
+def test_dark_page_recolours_and_returns(shown: Page) -> None:
     stage = """(node) => { const { data, layout } = node.querySelector('.stage');
         return [data[0].line?.color, layout.font.color, data[0].colorscale?.map((stop) => stop[1])]; }"""
-    light = [box(page, "a", place).evaluate(stage) for place in (0, 1)]
+    light = [box(shown, "a", place).evaluate(stage) for place in (0, 1)]
 
     def recoloured() -> list[list[Any]]:
-        return [box(page, "a", place).evaluate(stage) for place in (0, 1)]
+        return [box(shown, "a", place).evaluate(stage) for place in (0, 1)]
 
-    page.evaluate("document.body.classList.add('dark')")
+    shown.evaluate("document.body.classList.add('dark')")
     ink = PALETTE["subdued"].dark
-    line, matrix = until(page, recoloured, lambda both: [found[1] for found in both] == [ink, ink])
+    line, matrix = until(shown, recoloured, lambda both: [found[1] for found in both] == [ink, ink])
     assert line[0] == SOURCES[0].colour.dark
     assert matrix[2] == list(SIMILARITY.dark)
-    page.evaluate("document.body.classList.remove('dark')")
-    until(page, recoloured, light)
+    shown.evaluate("document.body.classList.remove('dark')")
+    until(shown, recoloured, light)
 
 
 def test_dark_map_is_a_map() -> None:
@@ -502,12 +520,11 @@ def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> No
     drawn(page)
 
 
-def test_png_is_written_in_the_browser(serve: Callable[..., str], page: Page) -> None:
-    show(serve, page, (panel("a", norms(), actions=("PNG", "SVG")),))
+def test_png_is_written_in_the_browser(shown: Page) -> None:
     for name, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
-        with page.expect_download() as download:
-            held(page.locator(".panel"), name).click()
-        assert download.value.suggested_filename == f"panel-a.{name.lower()}"
+        with shown.expect_download() as download:
+            held(shown.locator("[data-key=d]"), name).click()
+        assert download.value.suggested_filename == f"panel-d.{name.lower()}"
         assert download.value.path().read_bytes().startswith(start)
 
 
