@@ -61,7 +61,8 @@ class LocalSource:
         """Return a name that is parsed to this source."""
         path = str(self.path)
         marked = self.in_home if path.startswith("~") else path.startswith(LOCAL_PREFIXES)
-        return f"{path if marked else f'./{path}'}{_query(self)}"
+        kept = "/" * path[-1:].isspace()  # else the white space at its end would be stripped
+        return f"{path if marked else f'./{path}'}{kept}{_query(self)}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import hfposemb as hpe
@@ -65,6 +65,7 @@ PIECES = st.sampled_from(
 MARKS = st.sampled_from(["~", "file:", "git@", ":", "tree", "main", "@", '"', "from_pretrained(", ")", " ", "\u00a0"])
 
 
+@example(". /")
 @given(st.lists(PIECES | MARKS, min_size=1, max_size=9).map("".join))
 def test_nothing_becomes_a_path_that_was_not_written_as_one(typed: str) -> None:
     try:
