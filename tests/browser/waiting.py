@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-POLL = 50  # ms
-PATIENCE = 1_200  # polls
+POLL = 100  # ms
+PATIENCE = 600  # polls
 
 _SEEN = """
   const seen = [...document.querySelectorAll('hfposemb-row .panel')].filter((node) => node.offsetWidth);
