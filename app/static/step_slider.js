@@ -47,7 +47,7 @@ export function stepSlider({ element, trigger, props, watch }) {
       wanted = null;
       steps = given.steps ?? [];
       range.max = String(Math.max(steps.length - 1, 0));
-    } else if (wanted !== null && given.at !== wanted && !timer) {
+    } else if (wanted !== null && given.at !== wanted && (!timer || range.value === range.max)) {
       trigger("select", { at: wanted }); // this answers an earlier request; the last one may have been dropped
       return;
     } else {
