@@ -7,7 +7,7 @@ import { onceReady } from "./ready.js";
 const TOGETHER = 1500; // ms: changes that are closer share an entry of the history
 const LONGEST_QUERY = 9000;
 const UNFOLDED = "unfolded";
-const SETTLED = 10_000; // ms: until the panels above have their heights
+const SETTLED = 30_000; // ms: until the panels above have their heights
 const LONGEST_HOLD = 10_000; // ms: then what there is is painted, whatever the server does
 
 const LONGEST_COPY = 4000; // ms: then the address is taken as it is
