@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -68,8 +72,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cache": ("", "kinds"),
     "cache --clear": ("--clear", "freed"),
 }
-"""Arguments of each command, and a key of its document. Those that load transformers are below; the app's document is
-read in ``tests/app/session/test_first_models.py``."""
+"""Arguments of each command, and a key of its document. Those that load transformers or a server are below."""
 
 
 def test_no_command_is_without_json() -> None:
@@ -107,6 +110,30 @@ def test_verification_and_findings(files: None, capsys: pytest.CaptureFixture[st
     assert json.loads(capsys.readouterr().out)["checks"]
     assert main(["reproduce", "sinusoid-rotation", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["studies"][0]["name"] == "sinusoid-rotation"
+
+
+def test_the_app_prints_its_address(files: None) -> None:
+    command = [sys.executable, "-m", "hfposemb", "app", SMALL, "--no-open", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            found = _document(process)
+            assert (found["public"], found["mcp"], found["share_url"]) == (False, False, None)
+            with urlopen(found["url"], timeout=60) as page:
+                assert page.status == 200
+        finally:
+            process.terminate()
+
+
+def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Return the document that a running process has printed."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line == "}\n":
+            break
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _refused(constant: str) -> None:

@@ -17,8 +17,8 @@ import os, stat, sys
 from hfposemb.app import own_folder
 own_folder()
 own_folder()
-folder = os.environ["GRADIO_TEMP_DIR"]
-print(folder, oct(stat.S_IMODE(os.stat(folder).st_mode)), sep="\\n")
+from gradio.utils import get_upload_folder
+print(get_upload_folder(), oct(stat.S_IMODE(os.stat(get_upload_folder()).st_mode)), sep="\\n")
 """
 
 
