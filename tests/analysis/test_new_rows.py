@@ -66,6 +66,13 @@ def test_rows_that_several_ways_explain_are_called_drawn() -> None:
     assert row_origin(hpe.from_arrays(token=rows).token, range(ROWS - NEW, ROWS)).made == "drawn"
 
 
+@pytest.mark.parametrize(("rows", "new", "said"), [(20, 1, "cannot tell"), (24, 2, "means"), (300, 6, "means")])
+def test_means_are_looked_for_in_a_small_table(rows: int, new: int, said: str) -> None:
+    table = np.random.default_rng(0).standard_normal((rows, 32))
+    table[-new:] = (table[:new] + table[new : 2 * new]) / 2
+    assert row_origin(hpe.from_arrays(token=table).token, range(rows - new, rows)).made == said
+
+
 def test_few_rows_cannot_tell() -> None:
     found = row_origin(made("trained"), [3, 4])
     assert found.made == "cannot tell"

@@ -33,7 +33,7 @@ DRAWS = 199
 TESTED = 64
 """Maximum number of rows in a set."""
 
-SETS = 20
+SETS = 40
 """Minimum number of sets that the old rows can be divided into."""
 
 ROWS_PER_COMPONENT = 2

@@ -35,13 +35,14 @@ def means_of_few(
         within: Distance from a mean up to which a row is that mean.
     """
     seen = (vectors - mean) @ axes
-    unexplained, found, before = seen.copy(), np.zeros(len(vectors), bool), np.empty((len(vectors), 0), np.int64)
+    unexplained, found = seen.copy(), np.zeros(len(vectors), bool)
+    before = [np.empty(0, np.int64)] * len(vectors)
     for _ in range(PASSES):
         left = np.flatnonzero(~found)
-        likely = np.hstack([before[left], _likely(old, unexplained[left] @ axes.T, mean)])
-        before = np.zeros((len(vectors), CHOSEN), np.int64)
-        for at, every in zip(left, likely, strict=True):
-            rows = np.unique(every)
+        if not len(left):
+            break
+        for at, near in zip(left, _likely(old, unexplained[left] @ axes.T, mean), strict=True):
+            rows = np.union1d(before[at], near)
             parts = np.asarray(old.take(rows), np.float64)
             turned = (parts - mean) @ axes
             fitted = _fitted(turned, seen[at])
