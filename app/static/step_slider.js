@@ -29,10 +29,12 @@ export function stepSlider({ element, trigger, props, watch }) {
     trigger("select", { at: wanted });
   };
   const play = (/** @type {boolean} */ on) => {
+    const played = timer !== 0;
     clearInterval(timer);
     timer = 0;
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Pause" : "Play";
+    if (played && wanted !== null && element.isConnected) trigger("select", { at: wanted }); // it may have been dropped
     if (!on) return;
     if (range.value === range.max) move(0);
     timer = setInterval(() => {
@@ -43,11 +45,11 @@ export function stepSlider({ element, trigger, props, watch }) {
   const show = () => {
     const given = JSON.parse(props.value || "{}");
     if (JSON.stringify(given.steps ?? []) !== JSON.stringify(steps)) {
-      play(false);
       wanted = null;
+      play(false);
       steps = given.steps ?? [];
       range.max = String(Math.max(steps.length - 1, 0));
-    } else if (wanted !== null && given.at !== wanted && (!timer || range.value === range.max)) {
+    } else if (wanted !== null && given.at !== wanted && !timer) {
       trigger("select", { at: wanted }); // this answers an earlier request; the last one may have been dropped
       return;
     } else {
