@@ -45,5 +45,9 @@ QUIET: dict[str, Any] = {
 }
 """For listeners that need no progress display, public endpoint or concurrency limit."""
 
+EACH: dict[str, Any] = {**QUIET, "trigger_mode": "multiple"}
+"""For listeners that read what an event says. Gradio drops an event that comes while another one is answered; with
+``always_last`` it repeats the event that was answered, not the one that came."""
+
 UNFOLDED = "unfolded"
 """The value in the URL of an accordion that is open."""

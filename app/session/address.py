@@ -22,7 +22,7 @@ from hfposemb.errors import SourceError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import LocalSource
 
-from ..components.events import QUIET, UNFOLDED
+from ..components.events import EACH, QUIET, UNFOLDED
 from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE, MOST_SOURCES
@@ -213,7 +213,7 @@ def bind(session: Any, bar: Any, keys: Sequence[str], late: Sequence[Any] = ()) 
     settled.then(answer, told, line, **QUIET)
     kept = [session.sources, session.beyond, session.tabs, session.active, session.view]
     shown = [*kept, *components, *session.folds.values(), *bar.shown]
-    line.select(show, session.own, [*shown, session.restored], **QUIET)
+    line.select(show, session.own, [*shown, session.restored], **EACH)
     return Address(line, told, say)
 
 

@@ -13,7 +13,7 @@ from gradio.context import get_blocks_context
 
 from hfposemb.errors import HfposembError, InputError
 
-from ..components.events import QUIET
+from ..components.events import EACH, QUIET
 from ..components.happened import Happened
 from ..components.plot import PanelRow
 from .opened import Opened, split
@@ -53,7 +53,7 @@ class Plugged:
         """
         for key, row in self._rows():
             handler = self._reader(key, call)
-            row.select(handler, self.sessions[key].due, outputs, trigger_mode="multiple", **QUIET)
+            row.select(handler, self.sessions[key].due, outputs, **EACH)
 
     def follow(self, **values: Any) -> None:
         """Set controls of the panel whenever components of the host change.

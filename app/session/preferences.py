@@ -17,7 +17,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource, SampleSource
 
-from ..components.events import QUIET
+from ..components.events import EACH, QUIET
 from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..limits import LONGEST_SOURCE
@@ -67,4 +67,4 @@ def bind(session: Session, bar: SourceBar) -> None:
         return [own, bar.offering(texts, own)]
 
     session.sources.change(told, session.sources, line, **QUIET)
-    line.select(offer, session.sources, [session.own, bar.field], **QUIET)
+    line.select(offer, session.sources, [session.own, bar.field], **EACH)

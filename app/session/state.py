@@ -20,7 +20,7 @@ from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
-from ..components.events import QUIET, UNFOLDED, State
+from ..components.events import EACH, QUIET, UNFOLDED, State
 from ..components.happened import Happened
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
@@ -258,10 +258,9 @@ class Session:
             return dict.fromkeys(named(event), False) or gr.skip()
 
         if states:
-            options = {**QUIET, "trigger_mode": "multiple"}  # a link opens several at once
-            boxes = self.folds.values()
-            gr.on([box.expand for box in boxes], expand, None, list(states.values()), **options)
-            gr.on([box.collapse for box in boxes], collapse, None, list(states.values()), **options)
+            boxes = self.folds.values()  # of which a link opens several at once
+            gr.on([box.expand for box in boxes], expand, None, list(states.values()), **EACH)
+            gr.on([box.collapse for box in boxes], collapse, None, list(states.values()), **EACH)
 
     def bind_tabs(self, items: Mapping[str, gr.Tab]) -> None:
         """Keep the name of the open tab in ``active``.
@@ -275,8 +274,7 @@ class Session:
             name = getattr(event.target, "id", None)
             return {self.active: name, **dict.fromkeys(ready, "ready")} if name in items else gr.skip()
 
-        options = {**QUIET, "trigger_mode": "multiple"}
-        gr.on([item.select for item in items.values()], select, None, [self.active, *ready], **options)
+        gr.on([item.select for item in items.values()], select, None, [self.active, *ready], **EACH)
 
     def when(
         self,
@@ -308,7 +306,7 @@ class Session:
         options = {**QUIET, "trigger_mode": "always_last"}
         if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
             options |= {"show_progress": "minimal", "show_progress_on": self.pending}
-        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **options)
+        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **EACH)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA computed if needed, UMAP only if it is known.

@@ -1,6 +1,7 @@
 // The slider over the steps of a training run, with a Play button.
 
 const PACE = 900; // ms between the steps that are played
+const PAUSE = 150; // ms between two requests of a slider that is dragged
 
 /**
  * Follow the slider and the button. Playing requests the next step at an interval; moving the slider stops it.
@@ -12,29 +13,28 @@ export function stepSlider({ element, trigger, props, watch }) {
   if (!button || !range || !said) return;
   /** @type {string[]} */
   let steps = [];
-  let timer = 0;
-  /** @type {number | null} */
-  let wanted = null; // the step that was asked for and has not come yet
+  let timer = 0, asking = 0;
   const name = () => {
     said.value = steps.length ? `step ${steps[Number(range.value)]}` : "";
     range.setAttribute("aria-valuetext", said.value);
+  };
+  const send = () => {
+    asking = 0;
+    if (element.isConnected) trigger("select", { at: Number(range.value) });
+  };
+  const ask = () => {
+    name();
+    asking ||= setTimeout(send, PAUSE);
   };
   const move = (/** @type {number} */ at) => {
     range.value = String(at);
     ask();
   };
-  const ask = () => {
-    name();
-    wanted = Number(range.value);
-    trigger("select", { at: wanted });
-  };
   const play = (/** @type {boolean} */ on) => {
-    const played = timer !== 0;
     clearInterval(timer);
     timer = 0;
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Pause" : "Play";
-    if (played && wanted !== null && element.isConnected) trigger("select", { at: wanted }); // it may have been dropped
     if (!on) return;
     if (range.value === range.max) move(0);
     timer = setInterval(() => {
@@ -45,17 +45,10 @@ export function stepSlider({ element, trigger, props, watch }) {
   const show = () => {
     const given = JSON.parse(props.value || "{}");
     if (JSON.stringify(given.steps ?? []) !== JSON.stringify(steps)) {
-      wanted = null;
       play(false);
       steps = given.steps ?? [];
       range.max = String(Math.max(steps.length - 1, 0));
-    } else if (wanted !== null && given.at !== wanted && !timer) {
-      trigger("select", { at: wanted }); // this answers an earlier request; the last one may have been dropped
-      return;
-    } else {
-      if (given.at === wanted) wanted = null;
-      if (timer || document.activeElement === range) return; // whoever moves it knows better where it is
-    }
+    } else if (timer || asking || document.activeElement === range) return; // whoever moves it knows where it is
     range.value = given.at ?? range.max;
     name();
   };

@@ -12,7 +12,7 @@ import gradio as gr
 from hfposemb.errors import HfposembError
 from hfposemb.text import one_line
 
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
@@ -263,8 +263,7 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: Com
         handlers.pick,
         [session.due, chosen, at, part],
         [at, session.asked, session.tabs, session.active],
-        trigger_mode="always_last",
-        **QUIET,
+        **EACH,
     )
 
 

@@ -11,7 +11,7 @@ import gradio as gr
 
 from hfposemb.reports.position_findings import Value
 
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import folded_controls, unseen_heading
 from ..components.page_script import on_event
@@ -239,16 +239,16 @@ def keep_controls(session: Session, layout: Layout) -> None:
 def bind_marks(session: Session, layout: Layout) -> None:
     """Bind clicks on patches and positions, and the slider."""
     marked, chosen = layout.marked, layout.chosen
-    layout.over.select(pick, layout.picked, layout.picked, trigger_mode="multiple", **QUIET)
+    layout.over.select(pick, layout.picked, layout.picked, **EACH)
     marked.input(None, marked, None, js=on_event("markPosition", scope=session.scope, group=GROUP))
     marked.release(_same, marked, chosen, **QUIET)
-    layout.together.select(drag_range, None, [layout.range], trigger_mode="multiple", **QUIET)
+    layout.together.select(drag_range, None, [layout.range], **EACH)
     layout.selected.select(lambda: "", None, [layout.range], **QUIET)
     typed = [layout.range_field.submit, layout.range_field.blur]
     gr.on(typed, _same, layout.range_field, layout.range, trigger_mode="always_last", **QUIET)
     layout.range.change(_same, layout.range, layout.range_field, **QUIET)
     rows = [row.select for row in (layout.sources, layout.together, layout.tables)]
-    gr.on(rows, clicked, None, [marked, chosen], trigger_mode="multiple", **QUIET)
+    gr.on(rows, clicked, None, [marked, chosen], **EACH)
 
 
 def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list[list[Any]]:

@@ -11,7 +11,7 @@ import gradio as gr
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource
 
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
@@ -133,4 +133,4 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     changed = [layout.text.change, layout.source.change, layout.example.input]
     session.redraw(handlers.draw_steps, [layout.which, layout.steps], inputs=asked, on=changed)
     layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
-    layout.asked.select(handlers.go, None, [session.tabs, session.active], **QUIET)
+    layout.asked.select(handlers.go, None, [session.tabs, session.active], **EACH)

@@ -13,7 +13,7 @@ import gradio as gr
 from hfposemb.tables.table import TOKEN_CLASSES
 from hfposemb.text import one_line
 
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.files import kept_file
 from ..components.happened import Happened
 from ..components.lines import folded_controls, unseen_heading
@@ -388,22 +388,20 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
         handlers.pick,
         [session.due, layout.table, layout.which, word, layout.centring],
         [word, search, sought],
-        trigger_mode="always_last",
-        **QUIET,
+        **EACH,
     )
 
 
 def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the selection: what makes it, what shows it, and what its buttons do."""
     which, sought, selection = layout.which, layout.sought, layout.selection
-    options: dict[str, Any] = {"trigger_mode": "always_last", **QUIET}
     asked = [layout.table, which, sought, selection]
     events = [one.change for one in (*asked, layout.read)]
     session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
     drawn = [session.due, layout.table, which, layout.method_field, layout.word]
-    layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **options)
+    layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **EACH)
     done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
-    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **options)
+    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **EACH)
     saved = layout.exported.change(handlers.hand_over, [session.due, *asked], layout.save, **QUIET)
     saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
 

@@ -17,7 +17,7 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from .. import limits
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import unseen_heading
 from ..components.page_script import on_load
@@ -279,7 +279,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.when([by.change], handlers.draw_course, [layout.courses], inputs=asked)
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
-    layout.slider.select(handlers.moved, [session.due, *what], at, trigger_mode="always_last", **QUIET)
+    layout.slider.select(handlers.moved, [session.due, *what], at, **EACH)
     if layout.clock is not None:
         session.redraw(growing, [layout.clock], inputs=[of], on=[of.change])
         layout.clock.tick(handlers.grown, [session.due, *what, session.active, work.done], work.wanted, **QUIET)

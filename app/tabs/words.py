@@ -13,7 +13,7 @@ from hfposemb.composition.amplitude_sweep import AMPLITUDES, step_of
 from hfposemb.errors import HfposembError
 from hfposemb.text import one_line, sentence_case
 
-from ..components.events import QUIET, State
+from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import folded_controls, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
@@ -298,8 +298,8 @@ def bind_selection(layout: Layout) -> None:
     """Bind what chooses a word, the sentence, the source and the anchor words."""
     text, word, kept = layout.text, layout.word, layout.kept
     layout.turn.click(reorder, text, [text, layout.before, word], **QUIET)
-    layout.near.select(follow_neighbour, kept, [layout.anchors, layout.box, layout.remains], **QUIET)
-    gr.on([layout.words.select, layout.near.select], choose_word, None, word, trigger_mode="always_last", **QUIET)
+    layout.near.select(follow_neighbour, kept, [layout.anchors, layout.box, layout.remains], **EACH)
+    gr.on([layout.words.select, layout.near.select], choose_word, None, word, **EACH)
     text.input(lambda: -1, None, word, **QUIET)
     layout.which.input(lambda text: text, layout.which, layout.source, **QUIET)
     layout.anchors.change(anchor_words, layout.anchors, kept, trigger_mode="always_last", **QUIET)

@@ -15,7 +15,7 @@ from hfposemb.figures.quantisation_errors import quantisation_errors
 from hfposemb.reports.html_tables import damage
 from hfposemb.text import one_line
 
-from ...components.events import QUIET
+from ...components.events import EACH
 from ...components.happened import Happened
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...jobs import measuring
@@ -150,4 +150,4 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
     inputs = [unfolded, chosen, work.done]
     session.redraw(draw, [box, row, work.wanted], inputs=inputs, on=[unfolded.change, chosen.change, work.done.change])
     asked = [work.wanted, session.asked, session.tabs, session.active]
-    row.select(act, [session.due, chosen], asked, trigger_mode="always_last", **QUIET)
+    row.select(act, [session.due, chosen], asked, **EACH)

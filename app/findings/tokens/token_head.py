@@ -18,7 +18,7 @@ from hfposemb.errors import CancelledError
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
-from ...components.events import QUIET, State
+from ...components.events import EACH, QUIET, State
 from ...components.happened import Happened
 from ...components.help_texts import HELP
 from ...components.lines import WORK_LINE, failed_line
@@ -217,5 +217,5 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
 
     session.redraw(draw, [row, work.wanted], inputs=[unfolded], on=[unfolded.change, read.change])
     session.when([work.done.change], draw_done, [row], inputs=[unfolded])
-    row.select(pick, [session.due], list(picked), trigger_mode="always_last", **QUIET)
-    row.select(ask, [session.due], work.wanted, trigger_mode="always_last", **QUIET)
+    row.select(pick, [session.due], list(picked), **EACH)
+    row.select(ask, [session.due], work.wanted, **EACH)

@@ -15,7 +15,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 
-from ...components.events import QUIET
+from ...components.events import EACH
 from ...components.happened import Happened
 from ...components.help_texts import HELP
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
@@ -212,5 +212,5 @@ def odd_row(
     session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
     session.when([field.input], draw, [row], inputs=[unfolded, table, field])
     session.when([work.done.change], draw, [row], inputs=[unfolded, *controls])
-    row.select(pick, [session.due, table, which], list(picked), trigger_mode="always_last", **QUIET)
-    row.select(ask, [session.due, table, which], work.wanted, trigger_mode="always_last", **QUIET)
+    row.select(pick, [session.due, table, which], list(picked), **EACH)
+    row.select(ask, [session.due, table, which], work.wanted, **EACH)

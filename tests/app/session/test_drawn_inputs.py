@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -118,3 +119,17 @@ def test_the_oldest_values_are_forgotten(page: None, monkeypatch: pytest.MonkeyP
 def test_without_a_page_everything_is_drawn() -> None:
     once = drawn_once(lambda x: x, [gr.HTML()])
     assert [once("a"), once("a")] == ["a", "a"]
+
+
+def test_no_event_that_says_something_is_lost() -> None:
+    """Gradio drops one that comes while another is answered, or answers the first twice, unless it answers each."""
+    with gr.Blocks() as blocks:
+        app.panel(sources=("sample:bert", "sinusoidal:42x16"), address=True)
+    modes = {
+        bound.name: bound.trigger_mode
+        for bound in blocks.fns.values()
+        if bound.fn is not None
+        and any(one.annotation == "Happened" for one in inspect.signature(bound.fn).parameters.values())
+    }
+    assert set(modes.values()) == {"multiple"}, modes
+    assert len(modes) > 10

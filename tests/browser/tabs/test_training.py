@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 import pytest
 
+from app.tabs.training import Handlers
 from tests.browser.waiting import drawn, panel, until
 
 if TYPE_CHECKING:
@@ -59,3 +62,32 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
     page.get_by_role("button", name="Play").wait_for()  # it ended by itself
     assert slider.get_attribute("aria-valuetext") == "step 2,000"
+
+
+def test_a_slow_server_answers_what_was_asked_last(
+    page: Page, training: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradio's page repeats what was asked while it waited with what the first event said, if told to keep the last."""
+    moved = Handlers.moved
+
+    @wraps(moved)
+    def slow(*values: Any) -> Any:
+        time.sleep(1.2)
+        return moved(*values)
+
+    monkeypatch.setattr(Handlers, "moved", slow)
+    training(f"{QUERY}&step=200")
+    slider = page.get_by_role("slider", name="Training step")
+    until(page, lambda: slider.get_attribute("aria-valuetext"), "step 200")
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_role("button", name="Play").wait_for()  # it ended by itself
+    until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
+    assert slider.get_attribute("aria-valuetext") == "step 2,000"
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(400)
+    page.keyboard.press("Home")
+    until(page, lambda: _title(page), lambda said: "At step 200, " in said)
+    page.wait_for_timeout(2500)
+    assert "At step 200, " in _title(page)
