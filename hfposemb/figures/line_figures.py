@@ -118,7 +118,7 @@ def _upright(place: float) -> dict[str, Any]:
 
 def _span(axis: Axis, arrays: Iterable[Array], *, pad: float = 0.0) -> tuple[float, float]:
     """Return the range of an axis in its own coordinates: powers of ten if it is logarithmic."""
-    if axis.span is not None:
+    if axis.span is not None and axis.span[0] < axis.span[1]:
         low, high = axis.span
         return (float(np.log10(low)), float(np.log10(high))) if axis.log else (float(low), float(high))
     parts = [np.asarray(array, np.float64) for array in arrays]

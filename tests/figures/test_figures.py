@@ -136,6 +136,9 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     "similarity_by_distance, signed": lambda: line_figures.similarity_by_distance(
         [Series("bias", np.arange(-9.0, 10), at=np.arange(-9, 10))], unit="additive bias"
     ),
+    "similarity_by_distance, one distance": lambda: line_figures.similarity_by_distance(
+        [Series("two positions", np.ones(1), at=np.ones(1))]
+    ),
     "norms_by_position": lambda: line_figures.norms_by_position([marked(s) for s in UPWARD]),
     "waves_by_period": lambda: wave_figures.waves_by_period(
         [by_period(HOSTILE[0]), by_period("two")], noise=(0.8, 1.2)
