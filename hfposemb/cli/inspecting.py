@@ -123,7 +123,7 @@ def _print_tables(facts: dict[str, Any]) -> None:
         more = ", ".join(f"{name} {value}" for name, value in position["facts"].items())
         print(f"  {part}: {position['kind']}{f' ({more})' if more else ''}")
     if not facts["positions"] and (reason := facts["absent"].get("position")):
-        print(f"  no positions: {reason}")
+        print(f"  positions not found: {reason}")
     for note in facts["notes"]:
         print(f"  note: {note}")
     if facts["commit"]:

@@ -22,6 +22,7 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
+from ..text import one_line
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
@@ -484,7 +485,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     if "token" not in makers:
         said["inputs"] = "it has no token table"
     reasons = {role: partial(itself, reason) for role, reason in said.items()}
-    absent = LazyMapping({**dict.fromkeys(("token", "position"), partial(_unmatched, opened)), **reasons})
+    unmatched = {"token": partial(_unmatched, opened), "position": partial(_unplaced, opened)}
+    absent = LazyMapping({**unmatched, **reasons})
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
@@ -523,6 +525,16 @@ def _note_storage(opened: Opened, part: str, tensor: str) -> None:
 
 def _unmatched(opened: Opened) -> str:
     return f"no tensor name matches; {on_offer(opened)}"
+
+
+def _unplaced(opened: Opened) -> str:
+    """Return why no positions were found, which a model of unknown type may have without a table."""
+    kind, said = opened.part("text").get("model_type"), _unmatched(opened)
+    if not isinstance(kind, str) or is_known(opened.part("text")):
+        return said
+    return (
+        f"the type {one_line(kind, width=40)!r} is unknown, and config.json states no rotary or ALiBi positions; {said}"
+    )
 
 
 def _marks(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> TokenMarks:

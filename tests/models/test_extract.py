@@ -360,3 +360,26 @@ def test_relative_biases_equal_the_models_own(tmp_path: Path, model_type: str) -
         assert np.array_equal(ours.astype(np.float32), theirs)
     fed = found.inputs([5, 6, 7])
     assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())
+
+
+def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
+    """They are what its configuration or its tensors say; else they are not known, which is not none."""
+    weights, angles = {"model.embed_tokens.weight": torch.ones(7, 8)}, torch.tensor([1.0, 0.25])
+    heads = {"hidden_size": 8, "num_attention_heads": 2}
+
+    def made(name: str, tensors: dict[str, Any], **config: Any) -> hpe.Embeddings:
+        (tmp_path / name).mkdir()
+        safetensors.torch.save_file(weights | tensors, tmp_path / name / "model.safetensors")
+        (tmp_path / name / "config.json").write_text(json.dumps(heads | config))
+        return hpe.extract(tmp_path / name)
+
+    linear = made("jina", {}, model_type="bert", position_embedding_type="alibi").position
+    assert linear.kind == "alibi"
+    assert linear.slopes.tolist() == [2**-4, 2**-8]
+    turned = made("chatglm", {"rotary_pos_emb.inv_freq": angles}, model_type="chatglm", seq_length=50).position
+    assert turned.kind == "rotary"
+    assert (turned.inv_freq.tolist(), turned.length) == (angles.tolist(), 50)
+    odd = made("odd", {"rotary_pos_emb.inv_freq": -angles}, model_type="chatglm").position
+    assert "must hold positive frequencies" in odd.reason
+    with pytest.raises(MissingTableError, match="type 'baichuan' is unknown"):
+        _ = made("baichuan", {}, model_type="baichuan").position

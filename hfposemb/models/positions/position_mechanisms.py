@@ -30,6 +30,7 @@ from ...tables.encodings import (
     WindowBias,
     alibi_slopes,
 )
+from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
 from ..architectures.config_values import real_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
@@ -204,6 +205,8 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
     if kind == "rotary":
         return _rotary(opened, "")
+    if not is_known(config) and (kept := [one for one in opened.tensors.names() if one.endswith("inv_freq")]):
+        return [Placed("", "", partial(_stored_frequencies, opened, min(kept, key=_layers)))]
     # Encoder and decoder with separate configurations, as in T5Gemma.
     apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
     return [placed for tower in apart for placed in _rotary(opened, tower)]
@@ -224,6 +227,14 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()
     ]
+
+
+def _stored_frequencies(opened: Opened, tensor: str) -> PositionEncoding:
+    """Return rotary positions with the frequencies that a model of unknown type keeps in a tensor."""
+    stored = np.asarray(opened.tensors.read(tensor), np.float64).ravel()
+    if not stored.size or not (np.isfinite(stored) & (stored > 0)).all():
+        return Unmeasured("rotary", f"{tensor} in {opened.name} must hold positive frequencies")
+    return Rotary(stored, opened.stated(_LENGTHS) or _DRAWN)
 
 
 def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
@@ -253,9 +264,9 @@ def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
 def _stated_kind(config: Mapping[str, Any]) -> str:
     if config.get("use_mem_rope") is False:
         return "none"
-    if config.get("alibi") is True:
-        return "alibi"
     stated = config.get("position_embedding_type")
+    if config.get("alibi") is True or stated == "alibi":
+        return "alibi"
     if isinstance(stated, str) and stated in ("rope", "rotary"):
         return "rotary"
     if stated == "nope":
