@@ -261,6 +261,10 @@ def test_other_vocabularies(tmp_path: Path, models: Mapping[str, bytes], case: s
             {3: "<unk>", 4: " ab", 5: "b", 6: "<mask>"},
         ),
         ({"encoder.json": {"a": 0, "b": 1, "Ġab": 2}}, {2: " ab"}),
+        (
+            {"rwkv_vocab_v20230424.txt": "1 '\\x00' 1\n2 b'\\xff' 1\n3 ' it\\'s' 5\n4 \"it's\" 4\n5 'é' 2\n7 ' ' 1\n"},
+            {0: "<|endoftext|>", 2: "<0xFF>", 3: " it's", 4: "it's", 5: "é", 6: "(padding 6)", 7: " "},
+        ),
     ],
 )
 def test_what_transformers_does_not_read(tmp_path: Path, files: Mapping[str, Any], rows: Mapping[int, str]) -> None:
@@ -335,6 +339,10 @@ MALFORMED: dict[str, tuple[str, bytes]] = {
     "tekken is short": ("tekken.json", b'{"vocab": [{}], "config": {}}'),
     "tekken states too many": ("tekken.json", b'{"vocab": [], "config": {"default_num_special_tokens": 2000000000}}'),
     "tekken has a rank of text": ("tekken.json", b'{"vocab": [], "special_tokens": [{"rank": "0", "token_str": "a"}]}'),
+    "rwkv without a size": ("rwkv_vocab_v20230424.txt", b"1 'a'\n"),
+    "rwkv with code": ("rwkv_vocab_v20230424.txt", b"1 print('a') 1\n"),
+    "rwkv with half an escape": ("rwkv_vocab_v20230424.txt", b"1 '\\x0' 1\n"),
+    "rwkv with half a character": ("rwkv_vocab_v20230424.txt", b"1 '\\ud800' 3\n"),
     "a dictionary without counts": ("dict.txt", b"the\n"),
 }
 

@@ -9,6 +9,7 @@ and special tokens. The Rust tokenizer, which panics on some files, is used only
 
 from __future__ import annotations
 
+import ast
 import base64
 import binascii
 import json
@@ -329,6 +330,26 @@ def _of_dictionary(lines: list[str], file: str) -> dict[int, str]:
     return pieces
 
 
+def _from_rwkv(folder: Path, file: str) -> Vocabulary:
+    """Read the vocabulary of RWKV's World models: on each line a row, a literal of Python, and its size in bytes."""
+    pieces = {}
+    for number, line in enumerate(read_lines(folder / file)):
+        if (found := _LITERAL.fullmatch(line.rstrip())) is None:
+            told = "a row, a text or bytes as Python writes them, and their number"
+            raise SourceError(f"line {number + 1} of {file} must hold {told}; found {line!r:.60}")
+        try:
+            text = ast.literal_eval(found["text"])
+            raw = text.encode() if isinstance(text, str) else text
+        except (SyntaxError, ValueError) as error:  # an escape that is cut, bytes beyond ASCII, or half a character
+            raise SourceError(f"line {number + 1} of {file} is no text: {line!r:.60}") from error
+        pieces[token_id(int(found["row"]), f"line {number + 1} of {file}")] = as_characters(raw)
+    literal = {} if 0 in pieces else {0: "<|endoftext|>"}
+    read = Vocabulary(file, pieces, Style(byte_level=True), literal, frozenset(literal.values()))
+    return completed(read, read_declared(folder))
+
+
+_LITERAL = re.compile(r"""(?P<row>[0-9]{1,9}) (?P<text>b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")) [0-9]{1,6}""")
+
 _MASK: Mapping[str, str] = {"mask_token": "<mask>"}
 """What follows the pieces of a fairseq dictionary."""
 
@@ -343,6 +364,7 @@ _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
     "vocab.txt": _from_vocab_txt,
     "vocab.json": _from_vocab_json,
     "dict.txt": _from_dictionary,
+    "rwkv_vocab_v20230424.txt": _from_rwkv,
     _GPT2_IDS: _from_vocab_json,
     **dict.fromkeys(_MODELS, _from_model),
     **dict.fromkeys(_RANKS, read_tiktoken),
