@@ -7,7 +7,7 @@ a tab binds events of its own components, of its ``due`` and ``loads``, and of `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,28 @@ SET_BY_VISITORS = tuple(kind for kind, _ in INPUTS)
 
 ONE_AT_A_TIME: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "late tabs"}
 """Gradio numbers the listeners of a visitor's page without a lock."""
+
+
+class Snapshots(dict[int, Any]):
+    """Numbered parts of a page that may be looked through while a thread adds others.
+
+    Gradio looks through a visitor's listeners at every event, and a tab that is being drawn adds its own to them.
+    """
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(super().keys()))
+
+    def keys(self) -> Any:
+        """Return the numbers of now."""
+        return list(super().keys())
+
+    def values(self) -> Any:
+        """Return the parts of now."""
+        return list(super().values())
+
+    def items(self) -> Any:
+        """Return both."""
+        return list(super().items())
 
 
 def sketched(draws: Mapping[str, Draw], sources: Sequence[str], *, public: bool) -> dict[str, Session]:
@@ -71,6 +93,7 @@ def draw_later(draw: Draw, session: Session, address: Address) -> None:
     render(drawn)
     page = get_blocks_context()
     assert page is not None
+    page.blocks, page.fns = Snapshots(page.blocks), Snapshots(page.fns)  # copied for each visitor
     # Gradio counts what is rendered from 0 in every page, and offers it to programs. A page may stand in another.
     page.renderables[-1]._id = outline._id
     next(reversed(page.fns.values())).api_visibility = "private"

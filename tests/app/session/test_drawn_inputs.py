@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from gradio.context import LocalContext
+from gradio.state_holder import SessionState
 from hfposemb.app.session import state
 from hfposemb.app.session.state import drawn_once
 from hfposemb.app.tabs import tokens
@@ -133,3 +134,16 @@ def test_no_event_that_says_something_is_lost() -> None:
     }
     assert set(modes.values()) == {"multiple"}, modes
     assert len(modes) > 10
+
+
+def test_a_visitors_page_is_looked_through_while_a_tab_is_added() -> None:
+    """Gradio looks through the listeners at each event, in another thread than a tab that is drawn."""
+    page = app.build(sources=("sample:bert",))
+    visited = SessionState(page).blocks_config
+    before = len(page.fns), len(page.blocks)
+    for parts in (visited.fns, visited.blocks):
+        for seen in (parts, parts.keys(), parts.values(), parts.items()):
+            for _ in seen:
+                parts[max(parts) + 1] = parts[min(parts)]
+        assert len(parts) == 5 * before[parts is visited.blocks]
+    assert (len(page.fns), len(page.blocks)) == before
