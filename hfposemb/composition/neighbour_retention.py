@@ -254,12 +254,12 @@ class Overlap:
 
 
 def _covariance(token: EmbeddingTable) -> NDArray[np.float64]:
-    """Return the covariance of the finite tokens [d, d]."""
+    """Return the covariance of the finite tokens [d, d], times their number."""
     found = scatter(token, single=True)
     if not found.dual:
-        return np.asarray(found.matrix / found.rows)
+        return found.matrix
     centred = np.concatenate([block - found.mean for _, block in finite_blocks(token)])
-    return np.asarray(centred.T @ centred / found.rows)
+    return np.asarray(centred.T @ centred)
 
 
 def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int = 200, seed: int = 0) -> Overlap:

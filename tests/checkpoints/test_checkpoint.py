@@ -25,8 +25,6 @@ from tests.support.checkpoints import malformed
 from tests.support.checkpoints.malformed import CASES, ENTRY, Case, listing, with_header
 from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_refused, peaks
 
-"""Whether peak memory can be read. If so, the bulk of 25 MB is refused there, and not once more."""
-
 FLOATS = ("F64", "F32", "F16", "BF16")
 BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "C64": 64, "F6_E2M3": 6, "F4": 4, "BOOL": 8}
 TORCH = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -240,9 +238,12 @@ def test_fields_may_stand_in_any_order_with_spaces(tmp_path: Path) -> None:
     header = '{ "t" : {"data_offsets":[ 0 , 32 ] ,\n"shape" : [4,\t2], "dtype" : "F32" } , "__metadata__" : { } }   '
     assert_agrees(write(tmp_path, with_header(header)))
     assert Checkpoint.open(tmp_path).info("t").shape == (4, 2)
+    wrong = with_header(listing(t=ENTRY, u="[]"))
+    with pytest.raises(CheckpointError, match=f"; byte {wrong.index(b'u') - 1} reads "):
+        Checkpoint.open(write(tmp_path, wrong))
 
 
-@pytest.mark.parametrize("name", ["été", "\\u00e9t\\u00e9", "\\ud83d\\ude00", 'a\\"b\\\\', "x" * 250])
+@pytest.mark.parametrize("name", ["été", "\\u00e9t\\u00e9", "\\ud83d\\ude00", 'a\\"b\\\\', "x" * 256])
 def test_printable_names_are_kept(name: str, tmp_path: Path) -> None:
     path = write(tmp_path, with_header(f'{{"{name}":{ENTRY}}}'))
     assert assert_agrees(path)
@@ -278,12 +279,14 @@ def test_limits_of_a_table(limits: Limits, message: str, tmp_path: Path) -> None
     checkpoint = Checkpoint.open(write(tmp_path, malformed.valid()), limits=limits)
     with pytest.raises(CheckpointError, match=message):
         checkpoint.read("t")
+    assert len(Checkpoint.open(saved(tmp_path, v=torch.zeros(3)), limits=limits).read("v")) == 3, "no table, no width"
 
 
 @pytest.mark.parametrize("limits", [Limits(header_bytes=20), Limits(tensors=0), Limits(rank=1)])
 def test_limits_of_a_header(limits: Limits, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         Checkpoint.open(write(tmp_path, malformed.valid()), limits=limits)
+    assert Checkpoint.open(tmp_path, limits=Limits(tensors=1, rank=2)).names() == ("t",)
 
 
 @pytest.mark.parametrize("change", ["cut", "grow", "rewrite"])

@@ -31,14 +31,23 @@ def test_planted_words_are_found(width: int) -> None:
 
 
 def test_it_is_the_same_from_either_side_and_for_any_length() -> None:
-    """A distance is relative: it does not grow with the size of a table, or depend on which is turned."""
-    here, there = source(noise(ROWS, 6), "here"), source(noise(ROWS, 9, 1), "there")
+    """A distance is relative: it does not grow with the size of a table, or depend on its mean or which is turned."""
+    order = np.random.default_rng(2).permutation(ROWS)
+    mixed = [WORDS[row] for row in order]
+    here, there = source(noise(ROWS, 6), "here"), source(noise(ROWS, 9, 1)[order], "there", mixed)
     one, other = find_moved_words(here, there, count=ROWS), find_moved_words(there, here, count=ROWS)
     assert one.mean == pytest.approx(other.mean, abs=1e-6)
     assert {m.label: pytest.approx(m.distance, abs=1e-5) for m in one.most} == {m.label: m.distance for m in other.most}
     assert one.most[0].distance <= 2**0.5
-    larger = find_moved_words(source(1000 * noise(ROWS, 6), "here"), there, count=ROWS)
+    far = source(noise(ROWS, 9, 1)[order] + 9, "there", mixed)
+    larger = find_moved_words(source(1000 * noise(ROWS, 6) + 9000, "here"), far, count=ROWS)
     assert larger.mean == pytest.approx(one.mean, abs=1e-5)
+    for move in one.most:
+        for rows, near in ((noise(ROWS, 6), move.left), (noise(ROWS, 9, 1), move.right)):
+            units = rows / np.linalg.norm(rows, axis=1)[:, None]
+            cosines = units @ units[WORDS.index(move.label)]
+            best = np.argsort(-cosines)[1:11]
+            assert near == tuple((WORDS[row], pytest.approx(cosines[row], abs=1e-6)) for row in best)
 
 
 def test_words_are_matched_by_text() -> None:
@@ -52,10 +61,11 @@ def test_words_are_matched_by_text() -> None:
 
 
 def test_chance_is_of_a_stated_sample() -> None:
-    many = [f"w{row}" for row in range(2_600)]
-    found = find_moved_words(source(noise(2_600, 4), "a", many), source(noise(2_600, 4, 1), "b", many), count=3)
-    assert (found.shared, found.rows) == (2_600, 2_000)
-    assert "2,000 of 2,600 shared words, sampled with seed 0" in found.notes[0]
+    many = [f"w{row}" for row in range(2_001)]
+    found = find_moved_words(source(noise(2_001, 4), "a", many), source(noise(2_001, 4, 1), "b", many), count=3)
+    assert (found.shared, found.rows) == (2_001, 2_000)
+    assert found.null.observed == pytest.approx(found.mean, abs=1e-3), "all words but one, each once"
+    assert "2,000 of 2,001 shared words, sampled with seed 0" in found.notes[0]
 
 
 def test_whole_words_are_listed_before_signs_numbers_and_pieces() -> None:
@@ -67,7 +77,7 @@ def test_whole_words_are_listed_before_signs_numbers_and_pieces() -> None:
     sides = [source(rows, name, [*odd, *words]) for name, rows in (("a", left), ("b", right))]
     found = find_moved_words(*sides, count=20)
     assert not {move.label.strip() for move in found.most} & set(odd)
-    assert f"{len(odd)} pieces of words, numbers, signs" in found.notes[0]
+    assert found.notes[0].startswith(f"{len(odd)} pieces of words, numbers, signs")
     few = find_moved_words(*sides, count=len(words) + 1)
     assert {move.label.strip() for move in few.most[: len(odd)]} == set(odd), "there are not as many whole words"
 

@@ -70,12 +70,26 @@ def related(seed: int, shared: int = 1500, alone: int = 1000) -> tuple[hpe.Embed
 
 
 def test_rows_that_tokensurgeon_would_make() -> None:
-    base, donor = related(0)
-    found = hpe.transplant(base, donor, tokens=["v00003", "v00007"])
+    (base, donor), told = related(0), list[float]()
+    found = hpe.transplant(base, donor, tokens=["v00003", "v00007"], progress=lambda share, _: told.append(share))
+    assert told == sorted(set(told)), "each share that is told is more than the one before"
     ours, theirs = (np.asarray(one.token.vectors[:1500], np.float64) for one in (base, donor))
     for row, made in zip(found.rows, found.vectors, strict=True):
         chosen, weights = rows_of(np.asarray(donor.token.vectors[row], np.float64), theirs, 64)
         assert made == pytest.approx(weights @ ours[chosen], abs=1e-4)
+
+
+def test_counts_and_means_are_those_of_the_rows() -> None:
+    base, donor = related(2, shared=101, alone=70)
+    rows = np.array(base.token.vectors)
+    rows[5] = 0  # has no direction, so it is not shared
+    found = hpe.transplant(hpe.from_arrays(token=rows, labels=words(101)), donor, "mean", k=8)
+    assert (found.shared, found.hidden, found.alone) == (100, 25, 70)
+    mean = rows.mean(axis=0)
+    assert found.vectors == pytest.approx(np.tile(mean, (70, 1)), abs=1e-6)
+    assert found.to_frame()["norm"].tolist() == pytest.approx([np.linalg.norm(mean)] * 70)
+    with pytest.raises(InputError, match="share 79 tokens; at least 80"):
+        hpe.transplant(*related(2, shared=79), k=8)
 
 
 def test_the_unit_of_a_table_changes_nothing() -> None:

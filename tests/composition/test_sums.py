@@ -46,9 +46,27 @@ def test_nothing_added_keeps_everything(protocol: str) -> None:
     assert far.share < (0.7 if protocol == "same" else 0.35)
 
 
+@pytest.mark.parametrize(("protocol", "place"), [("first", 0), ("same", 5)])
+def test_shares_are_those_of_plain_counting(protocol: str, place: int) -> None:
+    model = made()
+    words = model.token.vectors.astype(float)
+    moved = words + model.position.table.vectors[place]
+
+    def nearest(asked: np.ndarray, among: np.ndarray) -> np.ndarray:
+        cosines = asked @ among.T / np.linalg.norm(among, axis=1)
+        np.fill_diagonal(cosines, -np.inf)
+        return np.argsort(-cosines, axis=1)[:, :10]
+
+    pairs = zip(nearest(words, words), nearest(moved, moved if protocol == "same" else words), strict=True)
+    expected = np.mean([len({*before} & {*after}) / 10 for before, after in pairs])
+    for normed in (False, True):  # the model has no norm
+        found = neighbours_kept(model, protocol=protocol, normed=normed)  # type: ignore[arg-type]
+        assert found.share == pytest.approx(expected, abs=1e-3)
+
+
 def test_nothing_added_says_nothing_of_positions() -> None:
     found = recovered(made(), amplitude=0.0)
-    assert found.word == 1.0
+    assert (found.word, found.tokens, found.word_by_chance, found.position_by_chance) == (1.0, 200, 1 / 400, 1 / 28)
     assert found.position < 4 * found.position_by_chance
     loud = recovered(made(), amplitude=50.0)
     assert loud.position == 1.0
@@ -73,16 +91,28 @@ def test_directions_are_shared_where_they_are() -> None:
 def test_the_shared_variance_is_that_of_the_covariance(rows: int) -> None:
     """With fewer tokens than dimensions too."""
     model = made(rows=rows, width=60, positions=70)
-    axes = np.linalg.svd(model.position.table.vectors - model.position.table.vectors.mean(axis=0))[2][:5]
+    axes = np.linalg.svd(model.position.table.vectors - model.position.table.vectors.mean(axis=0))[2]
     covariance = np.cov(model.token.vectors.T)
-    expected = np.trace(axes @ covariance @ axes.T) / np.trace(covariance)
-    assert subspace_overlap(model, components=5, draws=5).share == pytest.approx(expected, abs=1e-6)
+    for count in (1, 5):
+        expected = np.trace(axes[:count] @ covariance @ axes[:count].T) / np.trace(covariance)
+        assert subspace_overlap(model, components=count, draws=5).share == pytest.approx(expected, abs=1e-6)
+
+
+def test_subspaces_are_drawn_with_the_covariance_of_the_tokens() -> None:
+    rng, scales = np.random.default_rng(3), np.exp(-np.arange(24) / 4)
+    model = hpe.from_arrays(token=rng.standard_normal((4000, 24)) * scales, position=rng.standard_normal((30, 24)))
+    axes = np.linalg.qr((rng.standard_normal((200, 3, 24)) * scales).transpose(0, 2, 1))[0]
+    expected = np.einsum("nij,i->n", axes**2, scales**2).mean() / (scales**2).sum()
+    assert np.mean(subspace_overlap(model, components=3).drawn) == pytest.approx(expected, abs=0.03)
 
 
 def test_what_is_not_added_is_an_error() -> None:
     with pytest.raises(hpe.HfposembError, match="0 inner positions"):
         recovered(made(positions=2))
-    with pytest.raises(hpe.HfposembError, match="components must be from 1 to"):
+    with pytest.raises(hpe.HfposembError, match="39 tokens and 1 inner positions; at least 40 and 2"):
+        recovered(made(rows=39, positions=3))
+    assert recovered(made(rows=40, positions=4)).tokens == 20
+    with pytest.raises(hpe.HfposembError, match="components must be from 1 to 23 for"):
         subspace_overlap(made(), components=24)
     with pytest.raises(hpe.HfposembError, match="more than"):
         neighbours_kept(made(rows=9))

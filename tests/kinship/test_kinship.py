@@ -204,6 +204,14 @@ def test_a_row_of_zeros_is_not_that_of_the_other(independent: Rows) -> None:
     assert hpe.kinship(source(half), source(half.copy())).verdict == "same"
 
 
+def test_a_few_equal_rows_are_enough(independent: Rows) -> None:
+    few = independent[1].copy()
+    few[::25] = independent[0][::25]
+    found = hpe.kinship(source(independent[0]), source(few))
+    assert found.verdict == "derived"
+    assert found.evidence[1].value < found.evidence[1].limit, "the cosine alone would not say so"
+
+
 def test_principal_axes_are_no_kinship(independent: Rows) -> None:
     """Independent models in their principal axes have the same axes up to signs, as model2vec writes them."""
 

@@ -16,15 +16,15 @@ def vocabulary(
 
 
 def test_every_number_is_that_of_a_count_by_hand() -> None:
-    a = vocabulary({0: "<s>", 1: "a", 2: "b", 3: "c", 4: "x", 5: "d", 9: "q"}, frozenset({0}))
-    b = vocabulary({0: "<s>", 1: "b", 2: "a", 3: "c", 5: "e", 6: "d", 7: "x", 8: "x"}, frozenset({0}))
+    a = vocabulary({0: "<s>", 1: "a", 2: "b", 3: "c", 4: "x", 5: "d", 9: "q", 10: "c", 11: "c"}, frozenset({0}))
+    b = vocabulary({0: "<s>", 1: "b", 2: "a", 3: "c", 5: "e", 6: "d", 7: "x", 8: "x", 10: "c"}, frozenset({0}))
     found = matched_ids(a, b)
-    assert (found.same, found.conflicts, found.only_a, found.only_b) == (2, (1, 2, 5), (4, 9), (6, 7, 8))
-    assert found.moved == {1: 2, 2: 1, 5: 6, 4: 7}
+    assert (found.same, found.conflicts, found.only_a, found.only_b) == (3, (1, 2, 5), (4, 9, 11), (6, 7, 8))
+    assert found.moved == {1: 2, 2: 1, 5: 6, 4: 7, 11: 3}, "to the first of several ids"
     assert (found.missing, found.new, found.offset) == ((9,), (5,), None)
-    assert (found.shared, found.of, found.repeated) == (6, 8, (0, 2))
-    assert (found.kept, found.ordinary) == (pytest.approx(5 / 6), pytest.approx(1 / 9))
-    assert (found.ids, found.share) == (10, pytest.approx(0.2))
+    assert (found.shared, found.of, found.repeated) == (6, 8, (3, 4))
+    assert (found.kept, found.ordinary) == (pytest.approx(5 / 6), pytest.approx(2 / 11))
+    assert (found.ids, found.share) == (12, pytest.approx(0.25))
 
 
 def test_one_offset_and_nothing_ordinary() -> None:
