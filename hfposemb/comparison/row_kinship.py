@@ -511,7 +511,7 @@ class RowPair:
             if self.moved >= ROTATED:
                 return "rotated", said
             between = f"below the {number(ROTATED)} that decides, but above the {number(SUSPECT)}"
-            return "cannot tell", f"{said}, {between} under which independent models stay"
+            return "cannot tell", f"{said}, {between} under which independent models of the calibration stay"
         if self.too_few:
             return "cannot tell", self.too_few
         said = f"cosine {number(self.cosine)} in the same axes, below the {number(self.needed)} that decides"
