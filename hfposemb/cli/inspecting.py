@@ -33,6 +33,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..analysis.projection.projecting import Projection
+    from ..comparison.row_fingerprints import Fingerprint
 
 
 def run_info(given: argparse.Namespace) -> None:
@@ -377,15 +378,18 @@ def run_changes(given: argparse.Namespace) -> None:
 
 def run_kinship(given: argparse.Namespace) -> None:
     """Print whether models were made from one another, every two of several or one against kept fingerprints."""
-    from ..comparison.row_fingerprints import ENDING
+    from ..comparison.row_fingerprints import ENDING, read_fingerprint
     from ..comparison.row_kinship import all_pairs, search
 
     allow, several = given.allow_full_download, len(given.sources) > 1
     if several == (given.against is not None) and (several or given.save is None):
         raise InputError("give two sources or more, or one with --against FOLDER or --save FOLDER")
-    opened = [one if one.endswith(ENDING) else extract(one, allow_full_download=allow) for one in given.sources]
+    opened = [
+        read_fingerprint(one) if one.endswith(ENDING) else extract(one, allow_full_download=allow)
+        for one in given.sources
+    ]
     if given.save is not None:
-        _keep_fingerprints([one for one in opened if not isinstance(one, str)], given.save)
+        _keep_fingerprints(opened, given.save)
     pairs, wrong = search(opened[0], given.against) if given.against is not None else ((), ())
     pairs = all_pairs(opened) if several else pairs
     for line in wrong:
@@ -394,15 +398,15 @@ def run_kinship(given: argparse.Namespace) -> None:
     print_result(said, {"pairs": [one.to_dict() for one in pairs], "unread": list(wrong)}, given)
 
 
-def _keep_fingerprints(sources: Sequence[Embeddings], folder: Path) -> None:
+def _keep_fingerprints(sources: Sequence[Embeddings | Fingerprint], folder: Path) -> None:
     """Write fingerprints into a folder; one that is there is replaced if it is of the same source."""
-    from ..comparison.row_fingerprints import ENDING, fingerprint, read_fingerprint
+    from ..comparison.row_fingerprints import ENDING, Fingerprint, fingerprint, read_fingerprint
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be made a folder: {error.strerror}; choose another") from error
-    places: dict[Path, Embeddings] = {}
+    places: dict[Path, Embeddings | Fingerprint] = {}
     for one in sources:
         name = re.sub(r"[^A-Za-z0-9._]+", "-", one.name).strip(".-")[:100]
         path = folder / f"{name}{ENDING}"
@@ -412,7 +416,7 @@ def _keep_fingerprints(sources: Sequence[Embeddings], folder: Path) -> None:
         if kept != display(one.name, width=300):
             raise InputError(f"{path} is of {kept}; keep {one.name} in another folder, or remove that file")
     for path, one in places.items():
-        fingerprint(one).save(path)
+        (one if isinstance(one, Fingerprint) else fingerprint(one)).save(path)
 
 
 def run_merge_preview(given: argparse.Namespace) -> None:

@@ -52,8 +52,9 @@ DECISIVE = 1e-4
 NARROWEST = 4
 """Fewest numbers in a row that is compared: fewer are fitted by a rotation of anything like them."""
 
-ROTATED = 0.98
-"""Cosine of held-out rows from which a rotation is said to be one: independent trainings on one text stay below .95."""
+ROTATED, SUSPECT = 0.98, 0.7
+"""Cosines of held-out rows from which a rotation is said to be one, and from which it is not said to be none: rotated
+models that were trained further lie between, and independent ones below."""
 
 MEASURED = "independent models of the calibration up to .58"
 
@@ -66,7 +67,7 @@ INSIDE = 0.98
 OVERLAP = 0.5
 """Share of the smaller vocabulary below which its rows may have been made anew for another tokenizer."""
 
-SCREENED, ALIKE = 64, 0.9
+SCREENED, ALIKE = 64, 0.5
 """Rows whose cosines are compared before a rotation is looked for in a search, and the correlation that allows one."""
 
 BRIEF, SUGGESTED = 2**15, 0.02
@@ -298,8 +299,8 @@ class RowPair:
         if reason := self.untested():
             return Kinship(self.a.name, self.b.name, "cannot tell", reason, shared=self.count, notes=(UNKNOWABLE,))
         verdict, reason = self.judged()
-        turned = max(self.turned, self.permuted) if verdict == "rotated" else 0.0
-        score = None if verdict == "cannot tell" else min(1.0, max(0.0, self.equal, self.cosine, turned))
+        moved = self.moved if verdict == "rotated" else 0.0
+        score = None if verdict == "cannot tell" else min(1.0, max(0.0, self.equal, self.cosine, moved))
         told = (tuple(self.evidence()), self.count, self.notes())
         return Kinship(self.a.name, self.b.name, verdict, reason, *told, score=score, p=self.p)
 
@@ -465,6 +466,11 @@ class RowPair:
             return float(np.corrcoef(x, y)[0, 1]) > ALIKE
 
     @property
+    def moved(self) -> float:
+        """The larger of the cosines after a rotation and after permuting columns; 0 if neither is looked for."""
+        return max(self.turned, self.permuted) if self.rotations else 0.0
+
+    @property
     def in_place(self) -> bool:
         """Whether rows are kin in the axes that they have."""
         return self.equal > 0 or self.p <= DECISIVE
@@ -499,13 +505,19 @@ class RowPair:
             if same_words:
                 return ("same" if self.equal == 1 else "derived"), said
             return self._resized(), said
-        if self.rotations and max(self.turned, self.permuted) >= ROTATED:
-            how = "a permutation of columns with signs" if self.permuted >= ROTATED else "a rotation"
-            return "rotated", f"cosine {number(max(self.turned, self.permuted))} of held-out rows after {how}"
+        if self.moved >= SUSPECT:
+            how = "a permutation of columns with signs" if self.permuted >= min(ROTATED, self.turned) else "a rotation"
+            said = f"cosine {number(self.moved)} of held-out rows after {how}"
+            if self.moved >= ROTATED:
+                return "rotated", said
+            between = f"below the {number(ROTATED)} that decides, but above the {number(SUSPECT)}"
+            return "cannot tell", f"{said}, {between} under which independent models of the calibration stay"
         if self.too_few:
             return "cannot tell", self.too_few
         said = f"cosine {number(self.cosine)} in the same axes, below the {number(self.needed)} that decides"
         said += f" (p {number(self.p)})"
+        if not self.a.words:
+            return "cannot tell", f"{said}, but rows were matched by number: their tokens may be others"
         if same_words:
             return "same tokenizer", said
         if max(self.shares) < OVERLAP:
@@ -529,7 +541,7 @@ class RowPair:
         if not a.words:
             found.append("rows have no tokens and were matched by number")
         if self.equal and a.exact != b.exact:
-            found.append(f"exact in {a.exact} and {b.exact}: rows are equal once rounded to the coarser of both")
+            found.append(f"exact in {a.exact} and {b.exact}: rows were compared rounded to the coarser of both")
         for one, rows in zip((a, b), self.all, strict=True) if a.width == b.width else ():
             if zeros := int(np.count_nonzero(~one.vectors[rows].any(axis=1))):
                 found.append(f"{zeros:,} of the {len(rows):,} rows of {one.name} are zeros, which have no direction")

@@ -96,6 +96,7 @@ class Transplant(Tabular):
         shared: Number of tokens that both have.
         alone: Number of tokens that only the donor has.
         hidden: Number of hidden tokens.
+        notes: What else the base needs: rows of its output head, if it is not tied.
     """
 
     base: str
@@ -111,6 +112,7 @@ class Transplant(Tabular):
     shared: int
     alone: int
     hidden: int
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> TransplantQuality:
@@ -144,7 +146,7 @@ class Transplant(Tabular):
             said = f"{len(self.breakers):,} of {len(self.rows):,} tokens would become salient in the base"
             lines.append(f"{said}, salience {SALIENT:g} or more; the largest is {self.salience.max():.1f}")
             lines += [f"  {self.labels[one]!r}: {self.salience[one]:.1f}" for one in self.breakers[:LISTED]]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, without the rows."""
@@ -155,6 +157,7 @@ class Transplant(Tabular):
             "quality": [asdict(one) for one in self.quality],
             "largest_salience": float(salience.max()) if len(salience) else None,
             "threshold": SALIENT,
+            "notes": list(self.notes),
             "breakers": [
                 {"row": int(self.rows[one]), "label": self.labels[one], "salience": float(salience[one])}
                 for one in self.breakers
@@ -231,7 +234,15 @@ def transplant(
     labels = tuple(pair.donor.labels[row] for row in wanted.tolist())
     named = (pair.base.provenance.source, pair.donor.provenance.source)
     sizes = (len(pair.places), len(pair.alone), pair.hidden)
-    return Transplant(*named, method, k, wanted, labels, rows, salience, breakers, quality, *sizes)
+    return Transplant(*named, method, k, wanted, labels, rows, salience, breakers, quality, *sizes, _notes(opened))
+
+
+def _notes(base: Embeddings | EmbeddingTable) -> tuple[str, ...]:
+    ties = () if isinstance(base, EmbeddingTable) else base.ties.values()
+    if not any(one.token == "token" and not one.tied for one in ties):
+        return ()
+    made = "these are for its token table; hpe.transplant(base.head, donor.head) makes those of the head"
+    return (f"the output head of {base.name} is not tied and needs rows, too: {made}",)
 
 
 def _table(model: Embeddings | EmbeddingTable) -> EmbeddingTable:

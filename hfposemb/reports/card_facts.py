@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import project
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.tokens.undertrained import undertrained_tokens
+from ..comparison.row_fingerprints import as_open
 from ..comparison.row_kinship import kinship
 from ..errors import HfposembError, InputError, MissingTableError
 from ..figures.palette import PALETTE, SOURCES
@@ -24,6 +25,8 @@ from ..tables.encodings import PositionEncoding
 from ..tables.rotary import Rotary
 from ..tables.tabular import Columns, Tabular
 from ..text import one_line, sentence_case
+from ..vocabularies.comparing import difference_of, headline
+from ..vocabularies.opened_tokenizer import of_labels
 from .position_findings import finding, measure
 
 WIDTH, HEIGHT = 1200, 630
@@ -33,17 +36,19 @@ LONGEST_FACT = 64
 
 @dataclass(frozen=True, eq=False)
 class ModelCard(Tabular):
-    """Six facts about a source, and a seventh if it is compared with the model that it was made from.
+    """Six facts about a source, and two more if it is compared with the model that it was made from.
 
     Attributes:
         name: Name of the source; of a folder, without the path to it.
         facts: What is known of each, by its heading; why not, where it does not apply.
         curve: Positions in the plane of most variance [n, 2]; ``None`` if they have no rows.
+        base: Name of the model that it was compared with, "" if there is none.
     """
 
     name: str
     facts: dict[str, str]
     curve: NDArray[np.floating] | None
+    base: str = ""
 
     def columns(self) -> Columns:
         """Return one row per fact: ``fact`` and ``value``."""
@@ -56,6 +61,7 @@ class ModelCard(Tabular):
         """Return the facts as a section of a model card."""
         lines = [f"| {_cell(fact)} | {_cell(said)} |" for fact, said in self.facts.items()]
         source = one_line(self.name)
+        command = f"hfposemb card {source}{f' --base {one_line(self.base)}' if self.base else ''}".replace("`", "")
         return "\n".join(
             [
                 "## Embeddings",
@@ -64,7 +70,7 @@ class ModelCard(Tabular):
                 "|---|---|",
                 *lines,
                 "",
-                f"Measured with `hfposemb card {source.replace('`', '')}`.",
+                f"Measured with `{command}`.",
             ]
         )
 
@@ -116,8 +122,8 @@ def model_card(
     Args:
         source: The source.
         word: The word whose nearest tokens are listed.
-        base: The model that it was made from, whose rows are compared with its own: an open source, a name or path, or
-            ``True`` for the one that its README or the configuration of an adapter names, if any.
+        base: The model that it was made from, whose rows and tokens are compared with its: an open source, a name or
+            path, or ``True`` for the one that its README or the configuration of an adapter names, if any.
 
     Raises:
         HfposembError: If nothing of it can be read.
@@ -140,9 +146,16 @@ def model_card(
         base = source.made_from() if source.made_from is not None else None
     if base:
         facts["Origin"] = partial(_origin, source, base)
-    name = Path(source.name).name if Path(source.name).is_absolute() else source.name
-    told = {heading: _known(fact).replace(source.name, name) for heading, fact in facts.items()}
-    return ModelCard(name, told, _curve(encoding))
+        facts["Vocabulary"] = partial(_vocabulary, source, base)
+    full = source.name, base.name if isinstance(base, Embeddings) else str(base or "")
+    name, made_from = (Path(one).name if Path(one).is_absolute() else one for one in full)
+    told = {heading: _known(fact).replace(full[0], name).replace(full[1], made_from) for heading, fact in facts.items()}
+    return ModelCard(name, told, _curve(encoding), made_from)
+
+
+def _vocabulary(source: Embeddings, base: str | Path | Embeddings) -> str:
+    """Return whether the ids of the base, which is A, name the same texts; what a merge would do says nothing of it."""
+    return headline(difference_of(of_labels(as_open(base)), of_labels(source)))
 
 
 def _origin(source: Embeddings, base: str | Path | Embeddings) -> str:

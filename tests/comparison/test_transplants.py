@@ -110,6 +110,22 @@ def test_the_unit_of_a_table_changes_nothing() -> None:
         assert found.salience == pytest.approx(plain.salience, rel=1e-3)
 
 
+def test_a_head_of_its_own_needs_rows_that_are_made_just_so() -> None:
+    tied, donor = related(0)
+    given = np.random.default_rng(1).standard_normal(tied.token.shape)
+    base = hpe.from_arrays(token=tied.token.vectors, head=given, labels=words(1500), name="base")
+    found = hpe.transplant(base, donor, tokens=5)
+    assert found.notes[0].startswith("the output head of base is not tied and needs rows, too")
+    assert (found.to_dict()["notes"], str(found).count("\nnote: ")) == ([*found.notes], 1)
+    assert np.array_equal(found.vectors, hpe.transplant(tied, donor, tokens=5).vectors)
+    assert not hpe.transplant(tied, donor, tokens=5).notes
+    assert not hpe.transplant("sample:bert", "sample:gpt2", k=16, tokens=5).notes
+    of_head = hpe.transplant(base.head, donor.token, tokens=5)
+    alone = hpe.transplant(hpe.from_arrays(token=given, labels=words(1500)), donor, tokens=5)
+    assert np.array_equal(of_head.vectors, alone.vectors)
+    assert not of_head.notes
+
+
 def test_the_method_that_fits_is_the_best() -> None:
     quality = {one.method: one for one in hpe.transplant(*related(1), tokens=0).quality}
     assert quality["omp"].cosine.observed > 0.5 > quality["omp"].cosine.mean + 0.4

@@ -240,6 +240,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     }
     assert main(["kinship", "sample:gpt2", "--against", str(kept)]) == 0
     assert capsys.readouterr().out.startswith("sample:gpt2 and sample:gpt2: same\n")
+    file = str(kept / "sample-gpt2.kinship.safetensors")
+    assert main(["kinship", file, "--save", str(tmp_path / "again")]) == 0
+    assert [path.read_bytes() for path in (tmp_path / "again").iterdir()] == [Path(file).read_bytes()]
+    capsys.readouterr()
     assert main(["kinship", "sample:gpt2"]) == 1
     assert "--against FOLDER" in capsys.readouterr().err
     for name in ("a+b", "a-b"):

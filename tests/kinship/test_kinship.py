@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
@@ -15,7 +17,7 @@ from scipy.stats import norm, ortho_group
 
 import hfposemb as hpe
 from hfposemb.comparison.row_fingerprints import token_hashes
-from hfposemb.comparison.row_kinship import Kinship
+from hfposemb.comparison.row_kinship import Kinship, search
 from hfposemb.errors import InputError
 
 from .lineages import MADE, WIDTH, Rows, corpus, source, starts, trained
@@ -252,6 +254,27 @@ def test_rows_without_tokens_are_compared_by_number_only_with_their_like(indepen
     assert "by number" in hpe.kinship(bare, hpe.from_arrays(token=independent[0][:-1])).reason
     found = hpe.kinship(bare, hpe.from_arrays(token=independent[0].copy()))
     assert (found.verdict, found.notes[1]) == ("same", "rows have no tokens and were matched by number")
+    found = hpe.kinship(bare, hpe.from_arrays(token=independent[1]))
+    assert (found.verdict, "matched by number: their tokens may be others" in found.reason) == ("cannot tell", True)
+
+
+def test_two_roundings_of_one_table_are_not_called_equal(independent: Rows) -> None:
+    halves = [MADE[kind][0](independent[0], np.random.default_rng(0)) for kind in ("float16", "bfloat16")]
+    found = hpe.kinship(*halves)
+    assert (found.verdict, found.evidence[0].value < 0.5) == ("derived", True)
+    assert "exact in F16 and BF16: rows were compared rounded to the coarser of both" in found.notes
+
+
+def test_a_rotated_model_that_was_trained_further_is_not_said_to_have_no_origin(
+    independent: Rows, tmp_path: Path
+) -> None:
+    kinds = ("permuted, with signs and noise", "rotated")
+    moved = [MADE[kind][0](independent[0], np.random.default_rng(1)).token.vectors for kind in kinds]
+    hpe.fingerprint(source(independent[0])).save(tmp_path / "a.kinship.safetensors")
+    for rows in trained(torch.tensor(np.stack(moved)), [90, 91], steps=60):
+        (found,), _ = search(source(rows), tmp_path)
+        assert (found.verdict, found.score) == ("cannot tell", None)
+        assert "below the .980 that decides, but above the .700 under which" in found.reason
 
 
 def test_few_directions_prove_nothing() -> None:

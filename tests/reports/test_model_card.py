@@ -89,6 +89,9 @@ def test_what_a_readme_says_is_held_against_the_rows(
     card = model_card(hpe.extract(tuned), base=True)
     assert card.facts["Origin"].startswith(said)
     assert "Origin" in card.svg()
+    known = not said.startswith("not measured")
+    assert card.facts["Vocabulary"].startswith("One vocabulary: all " if known else said)
+    assert f"`hfposemb card {tuned} --base owner/{'base' if known else 'none'}`" in card.markdown()
     assert main(["card", tuned]) == 0
     assert f"| Origin | {said.replace(chr(0xA0), ' ')}"[:40] in capsys.readouterr().out.replace("\u00a0", " ")
 
@@ -119,3 +122,12 @@ def test_without_a_base_nothing_more_is_read(
     assert "does not name the model that it was made from" in capsys.readouterr().err
     assert main(["card", bare, "--base", "owner/base"]) == 0
     assert "| Origin | the same rows as owner/base" in capsys.readouterr().out
+
+
+def test_no_path_of_this_machine_is_in_a_card(tmp_path: Path) -> None:
+    for name in ("base", "tuned"):
+        checkpoint(tmp_path / name, MANY, ROWS)
+    card = model_card(hpe.extract(tmp_path / "tuned"), base=tmp_path / "base")
+    assert card.facts["Origin"].startswith("the same rows as base: ")
+    assert str(tmp_path) not in card.markdown() + card.svg()
+    assert "`hfposemb card tuned --base base`" in card.markdown()

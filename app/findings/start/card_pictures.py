@@ -19,18 +19,29 @@ NEEDS = ("position", "token", "head")
 
 def card_sections(opened: Sequence[Opened], session: Session) -> str:
     """Return the cards as HTML, each folded; none of a source whose tables would have to be fetched first."""
-    return "".join(_section(source, card) for source in opened if (card := card_of(source, session)) is not None)
+    at_hand = [source for source in opened if source.embeddings is not None and _at_hand(source, session)]
+    cards = ((source, card_of(source, at_hand, session)) for source in at_hand)
+    return "".join(_section(source, card) for source, card in cards if card is not None)
 
 
-def card_of(source: Opened, session: Session) -> ModelCard | None:
-    """Return the card of a source, written once for all visitors; ``None`` if it is not at hand or cannot be read."""
-    if source.embeddings is None or not _at_hand(source, session):
+def card_of(source: Opened, at_hand: Sequence[Opened], session: Session) -> ModelCard | None:
+    """Return the card of a source, written once for all visitors; ``None`` if it cannot be read.
+
+    It is compared with the model that its files say it was made from, if that is open, too: from rows alone nobody
+    knows which of two models came first.
+    """
+    embeddings = source.embeddings
+    tables = [] if embeddings is None else list(embeddings.tables.values())
+    if embeddings is None or not tables:
         return None
-    embeddings, tables = source.embeddings, list(source.embeddings.tables.values())
-    if not tables:
-        return None
+    others = {one.text: one.embeddings for one in at_hand if one.embeddings is not None and one.text != source.text}
+
+    def written() -> ModelCard:
+        stated = embeddings.made_from() if others and embeddings.made_from is not None else None
+        return model_card(embeddings, base=next((one for one in others.values() if one.name == stated), None))
+
     try:
-        return session.library.result(tables[0], ("card", source.text), lambda: model_card(embeddings))
+        return session.library.result(tables[0], ("card", source.text, *others), written)
     except HfposembError:
         return None  # the source's own panel shows the reason
 

@@ -23,6 +23,19 @@ def test_a_card_is_the_librarys_in_both_shades(session: Session) -> None:
     assert 'download="demo-gpt-2-dark.svg"' in written
 
 
+def test_a_card_is_compared_with_the_open_model_that_it_was_made_from(session: Session) -> None:
+    sources = session.open(["sample:gpt2", "sample:bert"])
+    first, second = (one.embeddings for one in sources)
+    assert first is not None
+    assert second is not None
+    made = [replace(sources[0], embeddings=replace(first, made_from=lambda: second.name)), sources[1]]
+    written = card_sections(made, session)
+    assert written.count("| Origin | cannot tell whether it comes from sample:bert: ") == 1
+    assert written.count("| Vocabulary | Two vocabularies: ") == 1
+    assert "--base sample:bert" in written
+    assert "Origin" not in card_sections(made[:1], session)
+
+
 def test_a_name_stays_text(session: Session) -> None:
     (source,) = session.open(["sample:gpt2"])
     written = card_sections([replace(source, name='"><img src=x onerror=alert(1)>')], session)
