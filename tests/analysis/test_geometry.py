@@ -206,6 +206,8 @@ def test_one_dominant_direction_has_no_rank() -> None:
     assert found.participation_ratio == pytest.approx(1)
     assert found.isoscore == pytest.approx(0, abs=1e-12)
     assert found.components_for(1.0) == 1
+    pair = spectrum(_table(_noise(2, 5)))
+    assert (pair.isoscore, pair.isoscore_of_noise) == (pytest.approx(0), 0), "two rows of anything have one direction"
 
 
 @pytest.mark.parametrize(
