@@ -206,6 +206,8 @@ def test_one_dominant_direction_has_no_rank() -> None:
     assert found.participation_ratio == pytest.approx(1)
     assert found.isoscore == pytest.approx(0, abs=1e-12)
     assert found.components_for(1.0) == 1
+    pair = spectrum(_table(_noise(2, 5)))
+    assert (pair.isoscore, pair.isoscore_of_noise) == (pytest.approx(0), 0), "two rows of anything have one direction"
 
 
 @pytest.mark.parametrize(
@@ -397,6 +399,8 @@ def test_waves_are_told_from_noise() -> None:
     assert found.peak == 12
     assert found.periods[[0, 2, 7]].tolist() == [96, 32, 12]
     assert found.strength.mean() == pytest.approx(1)
+    tiny = geometry.strength_by_period(hpe.from_arrays(position=1e-18 * rows).position).to_frame()
+    assert tiny.period[tiny.strength.argmax()] == 12, "in any unit"
     drawn = [geometry.strength_by_period(hpe.extract(f"random:128x24?seed={seed}").position) for seed in range(60)]
     assert sum(one.strongest is not None for one in drawn) <= 4
     rng = np.random.default_rng(4)

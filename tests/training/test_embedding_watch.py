@@ -154,8 +154,9 @@ def test_rows_that_the_model_has_not_are_refused_before_the_first_step(tmp_path:
 def test_the_least_change_of_any_row_is_seen(kind: torch.dtype) -> None:
     """Rows of 4,096 numbers of which one moves to the next number that there is."""
     weight = torch.randn(64, 4096, generator=torch.Generator().manual_seed(0)).to(kind)
-    watch = RowWatch(weight, "token", sample=4)
-    assert watch.measure(1, weight).unchanged == 64
+    watch = RowWatch(weight, "token", {"five": 5, "three": 3}, sample=4)
+    first = watch.measure(1, weight)
+    assert (first.unchanged, first.unchanged_rows) == (64, (5, 3, 0, 1, 2, 4, *range(6, 20))), "20 are named"
     weight[:32, 100] = torch.nextafter(weight[:32, 100].to(kind), torch.full((32,), 9.0, dtype=kind))
     if kind == torch.float32:  # a single last bit of 4,096 is below what a sum in float32 shows
         weight[:32] += 3e-6
