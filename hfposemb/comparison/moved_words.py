@@ -211,7 +211,7 @@ def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]
         cross += x.T @ y
         squares[:, where] = [np.einsum("ij,ij->i", rows, rows, dtype=np.float64) for rows in (x, y)]
     totals = squares.sum(axis=1)
-    if not totals.min() > 1e-12 * count * min(float(mean @ mean) for mean in means):
+    if not (totals > [1e-12 * count * float(mean @ mean) for mean in means]).all():
         raise InputError("all shared words of one table have the same vector, so the vocabularies cannot be aligned")
     turn = _turn(cross).astype(np.float32)
     products = np.empty(count)

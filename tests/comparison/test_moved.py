@@ -86,8 +86,12 @@ def test_what_cannot_be_told_says_so() -> None:
     words = source(noise(ROWS, 4), "words")
     with pytest.raises(hpe.HfposembError, match="share 5 tokens; at least 20"):
         find_moved_words(words, source(noise(5, 4), "few", WORDS[:5]))
-    with pytest.raises(hpe.HfposembError, match="the same vector"):
-        find_moved_words(words, source(np.ones((ROWS, 4)), "flat"))
+    centred = source(np.concatenate([half := noise(ROWS // 2, 4), -half]), "centred")
+    rounded = 1000 * (1 + 1e-7 * (noise(ROWS, 4) > 0))
+    for flat in (np.ones((ROWS, 4)), rounded):
+        for other in (words, centred):
+            with pytest.raises(hpe.HfposembError, match="the same vector"):
+                find_moved_words(other, source(flat, "flat"))
     with pytest.raises(hpe.HfposembError, match="must be at least 1"):
         find_moved_words(words, words, count=0)
     with pytest.raises(hpe.HfposembError, match="no token table"):
