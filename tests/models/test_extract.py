@@ -379,7 +379,8 @@ def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     turned = made("chatglm", {"rotary_pos_emb.inv_freq": angles}, model_type="chatglm", seq_length=50).position
     assert turned.kind == "rotary"
     assert (turned.inv_freq.tolist(), turned.length) == (angles.tolist(), 50)
-    odd = made("odd", {"rotary_pos_emb.inv_freq": -angles}, model_type="chatglm").position
-    assert "must hold positive frequencies" in odd.reason
+    for name, tensor in (("negative", -angles), ("long", torch.ones(4097)), ("empty", torch.ones(0))):
+        odd = made(name, {"rotary_pos_emb.inv_freq": tensor}, model_type="chatglm").position
+        assert "must hold 1 to 4,096 positive frequencies" in odd.reason
     with pytest.raises(MissingTableError, match="type 'baichuan' is unknown"):
-        _ = made("baichuan", {}, model_type="baichuan").position
+        _ = made("baichuan", {"visual.rotary_pos_emb.inv_freq": angles}, model_type="baichuan").position

@@ -128,6 +128,9 @@ _READS_BOTH = frozenset(("moonshine_streaming", "sam3_vit_model", "clvp", "rofor
 _APART = frozenset(("vision", "audio", "video"))
 """Towers whose positions are never those of the text."""
 
+_MOST_PAIRS = 4096
+"""Rotated pairs of a head, beyond which a tensor that is named as their frequencies is something else."""
+
 _DRAWN = 512
 """Positions drawn if the configuration does not state a longest input."""
 
@@ -205,7 +208,8 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
     if kind == "rotary":
         return _rotary(opened, "")
-    if not is_known(config) and (kept := [one for one in opened.tensors.names() if one.endswith("inv_freq")]):
+    kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
+    if kept and not is_known(config):
         return [Placed("", "", partial(_stored_frequencies, opened, min(kept, key=_layers)))]
     # Encoder and decoder with separate configurations, as in T5Gemma.
     apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
@@ -231,9 +235,10 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
 
 def _stored_frequencies(opened: Opened, tensor: str) -> PositionEncoding:
     """Return rotary positions with the frequencies that a model of unknown type keeps in a tensor."""
-    stored = np.asarray(opened.tensors.read(tensor), np.float64).ravel()
-    if not stored.size or not (np.isfinite(stored) & (stored > 0)).all():
-        return Unmeasured("rotary", f"{tensor} in {opened.name} must hold positive frequencies")
+    pairs = math.prod(opened.tensors.info(tensor).shape)
+    stored = np.asarray(opened.tensors.read(tensor) if 0 < pairs <= _MOST_PAIRS else 0.0, np.float64).ravel()
+    if not (np.isfinite(stored) & (stored > 0)).all():
+        return Unmeasured("rotary", f"{tensor} in {opened.name} must hold 1 to {_MOST_PAIRS:,} positive frequencies")
     return Rotary(stored, opened.stated(_LENGTHS) or _DRAWN)
 
 
