@@ -34,14 +34,18 @@ def card_of(source: Opened, at_hand: Sequence[Opened], session: Session) -> Mode
     tables = [] if embeddings is None else list(embeddings.tables.values())
     if embeddings is None or not tables:
         return None
-    others = {one.text: one.embeddings for one in at_hand if one.embeddings is not None and one.text != source.text}
+    others = [one for one in at_hand if one.text != source.text]
 
-    def written() -> ModelCard:
-        stated = embeddings.made_from() if others and embeddings.made_from is not None else None
-        return model_card(embeddings, base=next((one for one in others.values() if one.name == stated), None))
+    def stated() -> str:
+        return (embeddings.made_from() if embeddings.made_from is not None else None) or ""
 
     try:
-        return session.library.result(tables[0], ("card", source.text, *others), written)
+        named = session.library.result(tables[0], ("made from", source.text), stated) if others else ""
+        of = {one.embeddings.name: one for one in others if one.embeddings is not None}
+        base = of.get(named)
+        what = ("card", source.text, "" if base is None else base.text)
+        compared = None if base is None else base.embeddings
+        return session.library.result(tables[0], what, lambda: model_card(embeddings, base=compared))
     except HfposembError:
         return None  # the source's own panel shows the reason
 
