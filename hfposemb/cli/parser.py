@@ -188,7 +188,7 @@ def _table_commands(commands: Commands) -> None:
     add_metric(command)
 
     command = add_command(commands, "card", run_card, "write six facts about a source for its model card")
-    add_source(command, base="the model that it was made from, whose rows are compared (default: the one it states)")
+    add_source(command, base="the model that it was made from, to compare rows and tokens (default: the one it states)")
     command.add_argument("--word", default="king", help="word whose nearest tokens are listed (default: king)")
     command.add_argument("--dark", action="store_true", help="write the picture in dark colours")
     command.add_argument(

@@ -183,7 +183,7 @@ def kinship(a: Model, b: Model) -> Kinship:
     return all_pairs((a, b))[0]
 
 
-def _opened(model: Model) -> Embeddings | Fingerprint:
+def opened_or_kept(model: Model) -> Embeddings | Fingerprint:
     """Return an open source or a fingerprint as it is, and open anything else."""
     if isinstance(model, Fingerprint):
         return model
@@ -226,7 +226,7 @@ def all_pairs(models: Sequence[Model]) -> tuple[Kinship, ...]:
     """
     if len(models) < 2:
         raise InputError(f"kinship is a matter of two models or more; got {len(models)}")
-    return tuple(pair.kinship() for pair in row_pairs([_opened(one) for one in models]))
+    return tuple(pair.kinship() for pair in row_pairs([opened_or_kept(one) for one in models]))
 
 
 def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple[str, ...]]:
@@ -249,7 +249,7 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
         raise InputError(
             f"{given} has no files that end in {ENDING}; kinship --save FOLDER and survey --fingerprints write them"
         )
-    opened = _opened(model)
+    opened = opened_or_kept(model)
     one = opened if isinstance(opened, Fingerprint) else of_table(opened)
     found, wrong = [], []
     for file in files:

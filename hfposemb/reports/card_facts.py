@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import project
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.tokens.undertrained import undertrained_tokens
-from ..comparison.row_fingerprints import as_open
-from ..comparison.row_kinship import kinship
+from ..comparison.row_fingerprints import Fingerprint
+from ..comparison.row_kinship import kinship, opened_or_kept
 from ..errors import HfposembError, InputError, MissingTableError
 from ..figures.palette import PALETTE, SOURCES
 from ..files import complete_file
@@ -145,20 +145,23 @@ def model_card(
     if base is True:
         base = source.made_from() if source.made_from is not None else None
     if base:
-        facts["Origin"] = partial(_origin, source, base)
-        facts["Vocabulary"] = partial(_vocabulary, source, base)
+        opened = cache(partial(opened_or_kept, base))
+        facts["Origin"] = lambda: _origin(source, opened())
+        facts["Vocabulary"] = lambda: _vocabulary(source, opened())
     full = source.name, base.name if isinstance(base, Embeddings) else str(base or "")
     name, made_from = (Path(one).name if Path(one).is_absolute() else one for one in full)
     told = {heading: _known(fact).replace(full[0], name).replace(full[1], made_from) for heading, fact in facts.items()}
     return ModelCard(name, told, _curve(encoding), made_from)
 
 
-def _vocabulary(source: Embeddings, base: str | Path | Embeddings) -> str:
+def _vocabulary(source: Embeddings, base: Embeddings | Fingerprint) -> str:
     """Return whether the ids of the base, which is A, name the same texts; what a merge would do says nothing of it."""
-    return headline(difference_of(of_labels(as_open(base)), of_labels(source)))
+    if isinstance(base, Fingerprint):
+        raise InputError(f"the fingerprint of {base.name} has no tokens but those of its rows")
+    return headline(difference_of(of_labels(base), of_labels(source)))
 
 
-def _origin(source: Embeddings, base: str | Path | Embeddings) -> str:
+def _origin(source: Embeddings, base: Embeddings | Fingerprint) -> str:
     found = kinship(base, source)
     if found.kin:
         how = "the same rows as" if found.verdict == "same" else f"{found.verdict} from"
@@ -178,7 +181,7 @@ def _known(fact: Callable[[], str]) -> str:
 
 def _shape(source: Embeddings, encoding: PositionEncoding | None) -> str:
     if encoding is None:
-        return f"none: {one_line(source.absent.get('position', 'no position table was found'), width=160)}"
+        return f"not found: {one_line(source.absent.get('position', 'no position table was found'), width=160)}"
     if isinstance(encoding, Rotary) or not encoding.has_table:
         return f"{encoding.kind}: no vectors are added to the words"
     rows, width = encoding.table.shape

@@ -376,7 +376,9 @@ def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     linear = made("jina", {}, model_type="bert", position_embedding_type="alibi").position
     assert linear.kind == "alibi"
     assert linear.slopes.tolist() == [2**-4, 2**-8]
-    turned = made("chatglm", {"rotary_pos_emb.inv_freq": angles}, model_type="chatglm", seq_length=50).position
+    chatglm = made("chatglm", {"rotary_pos_emb.inv_freq": angles}, model_type="chatglm", seq_length=50)
+    turned = chatglm.position
+    assert any("states no layout: halves" in note for note in chatglm.notes)
     assert turned.kind == "rotary"
     assert (turned.inv_freq.tolist(), turned.length) == (angles.tolist(), 50)
     for name, tensor in (("negative", -angles), ("long", torch.ones(4097)), ("empty", torch.ones(0))):

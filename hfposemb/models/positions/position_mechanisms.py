@@ -210,7 +210,9 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return _rotary(opened, "")
     kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
     if kept and not is_known(config):
-        return [Placed("", "", partial(_stored_frequencies, opened, min(kept, key=_layers)))]
+        tensor = min(kept, key=_layers)
+        opened.notes.append(f"{tensor} states no layout: halves, which most models rotate, are assumed")
+        return [Placed("", "", partial(_stored_frequencies, opened, tensor))]
     # Encoder and decoder with separate configurations, as in T5Gemma.
     apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
     return [placed for tower in apart for placed in _rotary(opened, tower)]
