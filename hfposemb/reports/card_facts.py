@@ -21,7 +21,7 @@ from ..figures.palette import PALETTE, SOURCES
 from ..files import complete_file
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
-from ..tables.encodings import PositionEncoding
+from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import Rotary
 from ..tables.tabular import Columns, Tabular
 from ..text import one_line, sentence_case
@@ -179,6 +179,9 @@ def _known(fact: Callable[[], str]) -> str:
         return f"not measured: {one_line(str(error), width=160)}"
 
 
+_NOT_FOUND = "not measured: no positions were found"
+
+
 def _shape(source: Embeddings, encoding: PositionEncoding | None) -> str:
     if encoding is None:
         return f"not found: {one_line(source.absent.get('position', 'no position table was found'), width=160)}"
@@ -189,7 +192,9 @@ def _shape(source: Embeddings, encoding: PositionEncoding | None) -> str:
 
 
 def _distance(encoding: PositionEncoding | None) -> str:
-    if encoding is None or isinstance(encoding, Rotary) or not encoding.has_table:
+    if encoding is None:
+        return _NOT_FOUND
+    if isinstance(encoding, Rotary) or not encoding.has_table:
         return "does not apply: no position has a vector"
     share = measure(encoding.table).invariance
     return "not measured: fewer than 16 positions, or all alike" if share is None else percent(max(0.0, share))
@@ -209,6 +214,10 @@ def _untrained(source: Embeddings) -> str:
 
 
 def _reach(encoding: PositionEncoding | None) -> str:
+    if encoding is None:
+        return _NOT_FOUND
+    if isinstance(encoding, Unmeasured) and encoding.kind == "rotary":
+        return f"not measured: {one_line(encoding.reason, width=160)}"
     if not isinstance(encoding, Rotary):
         return "does not apply: its positions do not rotate"
     found = encoding.scaled

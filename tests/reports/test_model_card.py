@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.card_facts import ModelCard, model_card
+from hfposemb.tables.encodings import Unmeasured
 from tests.hub.server import FakeHub
 from tests.support.app.models import MANY, checkpoint
 
@@ -122,6 +124,16 @@ def test_without_a_base_nothing_more_is_read(
     assert "does not name the model that it was made from" in capsys.readouterr().err
     assert main(["card", bare, "--base", "owner/base"]) == 0
     assert "| Origin | the same rows as owner/base" in capsys.readouterr().out
+
+
+def test_what_was_not_found_is_not_said_to_be_absent() -> None:
+    tokens = hpe.from_arrays(token=np.eye(30), name="tokens")
+    facts = model_card(tokens).facts
+    assert facts["Positions"].startswith("not found: ")
+    for fact in ("Similarity explained by distance", "Rotary reach"):
+        assert facts[fact] == "not measured: no positions were found"
+    unread = replace(tokens, positions={"position": Unmeasured("rotary", "its angles are not stated")})
+    assert model_card(unread).facts["Rotary reach"] == "not measured: its angles are not stated"
 
 
 def test_no_path_of_this_machine_is_in_a_card(tmp_path: Path) -> None:
