@@ -85,6 +85,15 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         {"model_type": "gemma3_text", **_BERT, "num_key_value_heads": 2, "head_dim": 16}
         | {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 5e5},
     ),
+    "4.56, another base": (
+        "apertus",
+        {"model_type": "apertus", **_BERT, "num_key_value_heads": 2, "rope_theta": 5e5, "rope_scaling": None},
+    ),
+    "4.57, dimensions": (
+        "minimax_m2",
+        {"model_type": "minimax_m2", **_BERT, "num_key_value_heads": 2, "head_dim": 16, "rotary_dim": 8}
+        | {"rope_theta": 5e6, "num_local_experts": 2, "num_experts_per_tok": 1},
+    ),
     "4.48": ("modernbert", {"model_type": "modernbert", **_BERT, "global_rope_theta": 9e4, "pad_token_id": 0}),
 }
 """Configurations as transformers wrote them, with their type; fields of no meaning here are left out."""
