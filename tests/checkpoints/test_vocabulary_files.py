@@ -377,6 +377,7 @@ def test_a_file_past_the_limit_is_not_read(tmp_path: Path, file: str) -> None:
             ("spiece.model", "added_tokens.json", "config.json"),
         ),
         (["source.spm", "target.spm"], None, ()),
+        (["vocab.json", "target_vocab.json"], "vocab.json", ("vocab.json", "target_vocab.json")),
         (["cl100k_base.tiktoken"], "cl100k_base.tiktoken", ("cl100k_base.tiktoken",)),
         (["word2vec.model", "merges.txt", "tokenizer_config.json"], None, ()),
     ],

@@ -126,7 +126,7 @@ def _piece(text: str, what: str) -> str:
         raise SourceError(f"{what} must hold bytes in base64; found {json.dumps(text)[:60]}") from error
 
 
-def read_labels(folder: Path, *, rows: int) -> Labels | None:
+def read_labels(folder: Path, *, rows: int, target: bool = False) -> Labels | None:
     """Return the labels of a token table from the tokenizer files in ``folder``.
 
     ``texts`` are readable and complete. Byte-level pieces are decoded (``Ġking`` becomes `` king``), and bytes that
@@ -150,6 +150,7 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
     Args:
         folder: Folder of the tokenizer's files.
         rows: Number of rows of the table.
+        target: Whether the labels are those of a decoder with a vocabulary of its own, which another file states.
 
     Returns:
         The labels; ``None`` if the folder has no tokenizer files.
@@ -157,7 +158,11 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
     Raises:
         SourceError: If a file violates its format.
     """
-    vocabulary = read_vocabulary(folder)
+    if target:
+        file = next((one for one in _TARGETS if is_regular_file(folder / one)), None)
+        vocabulary = None if file is None else _from_vocab_json(folder, file)
+    else:
+        vocabulary = read_vocabulary(folder)
     return None if vocabulary is None else vocabulary.labels(rows)
 
 
@@ -206,7 +211,7 @@ def needed_files(names: Collection[str]) -> tuple[str, ...]:
     if file is None:
         return ()
     beside = () if _reader_of(file) in _WHOLE else (*SETTINGS, "config.json", *_MERGES)
-    return (file, *(one for one in beside if one in names))
+    return (file, *(one for one in (*beside, *_TARGETS) if one in names))
 
 
 def _regular_files(folder: Path) -> list[str]:
@@ -355,6 +360,9 @@ _MASK: Mapping[str, str] = {"mask_token": "<mask>"}
 
 _FAIRSEQ_MERGES, _GPT2_IDS = "bpe.codes", "encoder.json"
 _MERGES = ("merges.txt", _FAIRSEQ_MERGES, _GPT2_IDS)
+_TARGETS = ("target_vocab.json", "vocab-tgt.json")
+"""Vocabularies of decoders that have their own, of Marian and of fairseq's translation models."""
+
 _MODELS = ("sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "sentencepiece.model")
 _RANKS = ("tiktoken.model", "qwen.tiktoken", "hy.tiktoken")
 
@@ -363,6 +371,7 @@ _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
     "tekken.json": read_tekken,
     "vocab.txt": _from_vocab_txt,
     "vocab.json": _from_vocab_json,
+    "vocab-src.json": _from_vocab_json,
     "dict.txt": _from_dictionary,
     "rwkv_vocab_v20230424.txt": _from_rwkv,
     _GPT2_IDS: _from_vocab_json,
