@@ -98,6 +98,9 @@ ROTARY_FIELDS = (
     "rotary_emb_base",
     "rotary_dim",
     "rotary_pct",
+    "rope_pct",
+    "rope_ratio",
+    "rotary_emb_fraction",
 )
 """Configuration fields that only models with rotary positions have."""
 

@@ -40,7 +40,13 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         files(__package__).joinpath("type_defaults.json").read_text(encoding="utf-8")
     )
-    return found
+    return {**found, **_PUBLISHED}
+
+
+_PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "chatglm": {"class": "ChatGLM", "fields": {}, "rope": {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}},
+}
+"""What the code published with models fills in, for types that transformers has not."""
 
 
 @lru_cache(maxsize=1)
