@@ -15,6 +15,9 @@ from .architectures.families import BY_NAMES, NORMS_WITH_FIXED_EPS, InputRule, i
 from .architectures.table_names import NUMBERED, tower_of
 from .opened_model import Opened
 
+_KEPT = 1 - 0.15 * 0.8
+"""Share of the tokens that ESM's training did not mask."""
+
 
 def recipe(
     opened: Opened,
@@ -47,11 +50,13 @@ def recipe(
         return InputRecipe(token, position, kinds, norm=_lone_norm(opened))
     rule = family.inputs or BY_NAMES
     tensor = token.provenance.tensor or ""
+    masks = bool(rule.masks) and config.get(rule.masks) is True
     return InputRecipe(
         token,
         position,
         tuple(_constants(tables, rule, tensor)),
-        scale=_scale(config, rule, token.shape[1]),
+        scale=_KEPT if masks else _scale(config, rule, token.shape[1]),
+        masked=whole_number(config, "mask_token_id") if masks else None,
         before=_affine(opened, rule.before, tensor),
         neighbours=config.get(rule.neighbours) is True if rule.neighbours else False,
         norm=_norm(opened, rule, tensor, config),

@@ -181,7 +181,9 @@ def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> Non
     found = hpe.extract(tmp_path)
     position = found.position
     assert isinstance(position, Alibi)
-    assert compare(found, model).of("ALiBi")[0].verdict == "equal"
+    verified = compare(found, model)
+    assert verified.of("ALiBi")[0].verdict == "equal"
+    assert verified.passed
     assert np.allclose(position.effective, position.slopes / 2)
     assert position.profile(np.array([-2]))[0] == pytest.approx(-2 * position.effective.mean())
 

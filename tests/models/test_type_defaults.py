@@ -56,6 +56,10 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         "roberta",
         {"architectures": ["RobertaForMaskedLM"], **_BERT, "max_position_embeddings": 42, "type_vocab_size": 1},
     ),
+    "2.3": (
+        "xlm",
+        {"model_type": "xlm", "emb_dim": 32, "n_heads": 4, "n_layers": 1, "n_words": 99, "max_position_embeddings": 40},
+    ),
     "2.8": ("t5", {"model_type": "t5", "d_model": 32, "d_kv": 8, "d_ff": 48, "num_heads": 4, "num_layers": 1}),
     "3.0": (
         "bart",
@@ -72,6 +76,11 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         {"model_type": "llama", **_BERT, "rope_scaling": {"type": "linear", "factor": 2.0}, "pretraining_tp": 1},
     ),
     "4.33": ("falcon", {"model_type": "falcon", **_BERT, "alibi": False, "new_decoder_architecture": True}),
+    "4.24": (
+        "esm",
+        {"model_type": "esm", **_BERT, "position_embedding_type": "rotary", "token_dropout": True, "mask_token_id": 32}
+        | {"max_position_embeddings": 42, "pad_token_id": 1, "emb_layer_norm_before": False},
+    ),
     "4.20": ("bloom", {"model_type": "bloom", "n_embed": 24, "num_attention_heads": 3, "n_layer": 1, "vocab_size": 99}),
     "4.36": ("phi", {"model_type": "phi", **_BERT, "hidden_size": 64, "partial_rotary_factor": 0.25}),
     "4.37, less": ("stablelm", {"model_type": "stablelm", **_BERT, "hidden_size": 64}),

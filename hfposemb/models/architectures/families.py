@@ -130,6 +130,8 @@ class InputRule:
     rms: bool = False
     neighbours: str = ""
     """Field that, when true, puts the next token's vector before each one and the previous one's after (MobileBERT)."""
+    masks: str = ""
+    """Field that, when true, leaves masked tokens out and scales the others by the share that training kept (ESM)."""
     boxes: tuple[str, ...] = ()
     """Tables, by axis, whose row 0 is added if no bounding box is given, once for each occurrence in this tuple."""
 
@@ -205,17 +207,19 @@ FAMILIES: tuple[Family, ...] = (
     Family(("xlm", "flaubert"), computed="sinusoidal_embeddings"),
     Family(("pegasus", "autoformer", "informer", "time_series_transformer"), filled=("encoder", "decoder")),
     Family(("fsmt",), filled=("encoder", "decoder"), counts_padding=True, padding=1),
-    Family(("whisper",), filled=("encoder",)),
+    Family(("whisper",), filled=("encoder",), inputs=InputRule(_NORMS)),
+    Family(("led",), inputs=InputRule(_NORMS)),
     Family(("qwen2_audio_encoder", "audioflamingo3_encoder", "voxtral_encoder"), filled=("", "audio")),
     Family(
         (
             *("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "data2vec-text"),
             *("longformer", "luke", "mpnet", "ibert", "layoutlmv3", "altclip_text_model"),
-            *("bridgetower_text_model", "clap_text_model", "esm"),
+            *("bridgetower_text_model", "clap_text_model"),
         ),
         counts_padding=True,
         padding=1,
     ),
+    Family(("esm",), counts_padding=True, padding=1, inputs=InputRule(_NORMS, masks="token_dropout")),
     Family(("lilt", "markuplm", "prophetnet"), counts_padding=True, padding=0),
     Family(("opt", "bart", "mbart", "plbart", "mvp", "biogpt"), leading=2),
     Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),
