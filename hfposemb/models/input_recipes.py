@@ -77,7 +77,8 @@ def _added(positions: Mapping[str, PositionEncoding], opened: Opened, fed: Seque
 def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str) -> Iterable[EmbeddingTable]:
     """Yield the tables whose row 0 is added to every token: token types, and the axes of an absent bounding box."""
     keys = [key.removesuffix("token_type").rstrip(".") for key in tables if key.rsplit(".", 1)[-1] == "token_type"]
-    own = [key for key in keys if key.split(".")[0] == tower_of(near) or key.rsplit(".", 1)[-1].isdecimal()]
+    several = {key for key in keys if (last := key.rsplit(".", 1)[-1]).isdecimal() or last == "task"}
+    own = [key for key in keys if key.split(".")[0] == tower_of(near) or key in several]
     own = own or [key for key in keys if key in ("", "encoder", "text")][:1]
     yield from (tables[f"{key}.token_type".strip(".")] for key in own)
     yield from (_of_axis(tables, axis, near) for axis in rule.boxes)

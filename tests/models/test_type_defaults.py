@@ -70,6 +70,8 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
     "4.11": ("gptj", {"model_type": "gptj", **_GPT, "n_positions": 40, "rotary": True, "rotary_dim": 4}),
     "4.22": ("gpt_neox", {"model_type": "gpt_neox", **_BERT, "rotary_emb_base": 500, "rotary_pct": 0.5}),
     "4.22, less": ("gpt_neox", {"model_type": "gpt_neox", **_BERT}),
+    "4.24, tasks": ("ernie", {"model_type": "ernie", **_BERT, "use_task_id": True, "task_type_vocab_size": 3}),
+    "4.5": ("big_bird", {"model_type": "big_bird", **_BERT, "rescale_embeddings": True}),
     "4.28": ("llama", {"model_type": "llama", **_BERT, "max_sequence_length": 2048, "rms_norm_eps": 1e-6}),
     "4.31": (
         "llama",

@@ -191,7 +191,7 @@ NORMS_WITH_FIXED_EPS = ("embeddings_layer_norm", "embedding_layernorm", "layerno
 """Modules that normalise inputs with torch's default epsilon of 1e-5, which no configuration field states."""
 
 
-_FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale")
+_FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings")
 _BEFORE = ("project_in",)
 _AFTER = ("embedding_hidden_mapping_in", "embeddings_project", "embeddings.projection")
 BY_NAMES = InputRule(_NORMS, scale=_FACTORS, before=_BEFORE, after=_AFTER)
