@@ -3,8 +3,9 @@
 Pieces of files of bytes by rank (tiktoken's, and tekken.json of Mistral) are written as tokenizer.json has them, with a
 character for each byte, as transformers converts them.
 
-tokenizer.json states everything itself. Every other file is completed by the small files beside it, which declare added
-and special tokens. The Rust tokenizer, which panics on some files, is used only to tokenise texts, in ``loading``.
+tokenizer.json states nearly everything itself; tokens that were added later may stand beside it. Every other file is
+completed by the small files beside it, which declare added and special tokens. The Rust tokenizer, which panics on some
+files, is used only to tokenise texts, in ``loading``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from ...errors import SourceError
 from ...tables.table import Labels
 from ..strict_json import foreign
-from .declared import SETTINGS, completed, read_declared, special_by_name
+from .declared import ADDED, SETTINGS, completed, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
 from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
 from .vocabulary import Style, Vocabulary, as_characters, style_by_share
@@ -205,12 +206,12 @@ def needed_files(names: Collection[str]) -> tuple[str, ...]:
 
     >>> from hfposemb.checkpoints.tokenizers.vocabulary_files import needed_files
     >>> needed_files(["tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"])
-    ('tokenizer.json',)
+    ('tokenizer.json', 'tokenizer_config.json')
     """
     file = vocabulary_file(names)
     if file is None:
         return ()
-    beside = () if _reader_of(file) in _WHOLE else (*SETTINGS, "config.json", *_MERGES)
+    beside = _BESIDE.get(file, (*SETTINGS, "config.json", *_MERGES))
     return (file, *(one for one in (*beside, *_TARGETS) if one in names))
 
 
@@ -286,9 +287,14 @@ def _from_tokenizer_json(folder: Path, file: str) -> Vocabulary:
         if token.get("special") is True:
             special.add(content)
     pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
-    return Vocabulary(
-        "tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special) or special_by_name(pieces)
-    )
+    special = special or {*special_by_name(pieces)}
+    # Tokens that were added later may be declared beside it only.
+    declared = read_declared(folder)
+    if later := {row: token for row, token in declared.literal.items() if row not in pieces and row not in literal}:
+        known = {*pieces.values(), *literal.values()}
+        literal |= {row: token for row, token in later.items() if token not in known}
+        special |= declared.special & {*later.values()}
+    return Vocabulary("tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special))
 
 
 def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
@@ -386,8 +392,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """Further names of SentencePiece models and tiktoken files, which are read if a folder has only one of them."""
-
-_WHOLE = (_from_tokenizer_json, read_tekken)
+_BESIDE: Mapping[str, tuple[str, ...]] = {"tokenizer.json": ADDED, "tekken.json": ()}
+"""What is read beside a file that states special tokens itself."""
 
 
 def _may_state(name: str) -> bool:
