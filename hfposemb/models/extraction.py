@@ -41,7 +41,7 @@ from .architectures.type_defaults import type_of_class
 from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, on_offer, parts, planes, tensor_named, tokens
 from .native_configs import NATIVE, with_exported_tables, with_native_config
-from .opened_model import Opened, is_table, itself, marks_of, not_missing, table_in_tensor
+from .opened_model import Opened, is_table, itself, labels_of_target, marks_of, not_missing, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
@@ -447,7 +447,9 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         _note_storage(opened, part, candidate.tensor)
         # The tokenizer is the text's; what the rows of other parts stand for, no file says.
         role = "token" if part in PART_ORDER else ""
-        makers[f"{part}.token".strip(".")] = partial(table_in_tensor, opened, role, candidate.tensor)
+        make = partial(table_in_tensor, opened, role, candidate.tensor)
+        own = part == "decoder" and bool(makers)
+        makers[f"{part}.token".strip(".")] = partial(_of_target, opened, make, makers["token"]) if own else make
     for part, candidate in parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)
     if (named := opened.named.get(TENSOR)) is not None:
@@ -563,6 +565,14 @@ def _attention(
 
 _ORDER = {"position": 0, "text": 0, "encoder": 1, "decoder": 2}
 """Order of the positions, the text's first, after those that the words enter (``families.parts_fed``)."""
+
+
+def _of_target(
+    opened: Opened, make: Callable[[], EmbeddingTable], source: Callable[[], EmbeddingTable]
+) -> EmbeddingTable:
+    """Return the decoder's own token table with the labels of its vocabulary."""
+    table = make()
+    return replace(table, named=partial(labels_of_target, opened, len(table), len(source())))
 
 
 def _split(part: str) -> tuple[str, str]:

@@ -15,6 +15,9 @@ from .architectures.families import BY_NAMES, NORMS_WITH_FIXED_EPS, InputRule, i
 from .architectures.table_names import NUMBERED, tower_of
 from .opened_model import Opened
 
+_KEPT = 1 - 0.15 * 0.8
+"""Share of the tokens that ESM's training did not mask."""
+
 
 def recipe(
     opened: Opened,
@@ -47,11 +50,13 @@ def recipe(
         return InputRecipe(token, position, kinds, norm=_lone_norm(opened))
     rule = family.inputs or BY_NAMES
     tensor = token.provenance.tensor or ""
+    masks = bool(rule.masks) and config.get(rule.masks) is True
     return InputRecipe(
         token,
         position,
         tuple(_constants(tables, rule, tensor)),
-        scale=_scale(config, rule, token.shape[1]),
+        scale=_KEPT if masks else _scale(config, rule, token.shape[1]),
+        masked=whole_number(config, "mask_token_id") if masks else None,
         before=_affine(opened, rule.before, tensor),
         neighbours=config.get(rule.neighbours) is True if rule.neighbours else False,
         norm=_norm(opened, rule, tensor, config),
@@ -72,7 +77,8 @@ def _added(positions: Mapping[str, PositionEncoding], opened: Opened, fed: Seque
 def _constants(tables: Mapping[str, EmbeddingTable], rule: InputRule, near: str) -> Iterable[EmbeddingTable]:
     """Yield the tables whose row 0 is added to every token: token types, and the axes of an absent bounding box."""
     keys = [key.removesuffix("token_type").rstrip(".") for key in tables if key.rsplit(".", 1)[-1] == "token_type"]
-    own = [key for key in keys if key.split(".")[0] == tower_of(near) or key.rsplit(".", 1)[-1].isdecimal()]
+    several = {key for key in keys if (last := key.rsplit(".", 1)[-1]).isdecimal() or last == "task"}
+    own = [key for key in keys if key.split(".")[0] == tower_of(near) or key in several]
     own = own or [key for key in keys if key in ("", "encoder", "text")][:1]
     yield from (tables[f"{key}.token_type".strip(".")] for key in own)
     yield from (_of_axis(tables, axis, near) for axis in rule.boxes)

@@ -319,6 +319,25 @@ def labels_of(opened: Opened, rows: int) -> Labels:
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size"), unnamed(opened))
 
 
+def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:
+    """Return the labels of a decoder's own tokens: of their file, else the encoder's if it has as many.
+
+    Args:
+        opened: The opened source.
+        rows: Number of rows of the decoder's table.
+        source: Number of rows of the encoder's.
+    """
+    from ..checkpoints.tokenizers.vocabulary_files import read_labels
+
+    folder = opened.folder()
+    if folder is not None and (named := read_labels(folder, rows=rows, target=True)) is not None:
+        return named
+    if rows == source:
+        return labels_of(opened, rows)
+    why = f"no file states the decoder's tokens, which are {rows:,} and the encoder's {source:,}"
+    return row_labels(rows, f"{why}, so rows are numbered; ?token=TENSOR with tokenizer= names them")
+
+
 def marks_of(opened: Opened, table: EmbeddingTable) -> TokenMarks:
     """Return the reserved, added and chat tokens of a vocabulary; none if there are no tokenizer files."""
     from ..checkpoints.tokenizers.added_tokens import read_marks

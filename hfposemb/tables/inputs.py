@@ -84,6 +84,7 @@ class InputRecipe:
         position: Position table P.
         types: Tables T whose row 0 is added to every token.
         scale: Factor of the token vectors.
+        masked: Token id whose vectors are zero, for which the others of a text are scaled up by their share.
         before: Projection of the token vectors.
         neighbours: Whether ``before`` receives [E[next], E[id], E[previous]], with zeros beyond the ends.
         norm: Normalisation of the sum.
@@ -97,6 +98,7 @@ class InputRecipe:
     position: EmbeddingTable | None = None
     types: tuple[EmbeddingTable, ...] = ()
     scale: float = 1.0
+    masked: int | None = None
     before: Affine | None = None
     neighbours: bool = False
     norm: LayerNorm | RootMeanSquareNorm | None = None
@@ -321,7 +323,12 @@ def _tokens(recipe: InputRecipe, ids: NDArray[np.int64], mask: NDArray[np.bool_]
         rows = _take(recipe.token, ids[mask])
     if recipe.before is not None:
         rows = recipe.before(rows)
-    return rows * np.float32(recipe.scale)
+    rows = rows * np.float32(recipe.scale)
+    if recipe.masked is None:
+        return rows
+    kept = mask & (ids != recipe.masked)
+    factors = kept * (mask.sum(axis=1) / np.maximum(kept.sum(axis=1), 1))[:, None]
+    return np.asarray(rows * factors[mask][:, None], np.float32)
 
 
 def _take(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float32]:

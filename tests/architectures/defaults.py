@@ -44,6 +44,9 @@ _BASES = ("rope_theta", "rope_local_base_freq", "global_rope_theta", "local_rope
 """Fields in which older configurations state the base of a kind of layer."""
 
 _PROBE = 7777.0
+_OLDER = {"rope_theta": _PROBE, "partial_rotary_factor": 0.125}
+_OLDEST = {"rotary_emb_base": _PROBE, "rotary_pct": 0.125, "rotary_dim": 6}
+"""Fields outside the rotary parameters that state one of them, in the usual spelling and in older ones."""
 
 
 def _plain(value: object) -> bool:
@@ -91,7 +94,9 @@ def _rope(kind: Any) -> dict[str, Any]:
     if bare and bare != rope:
         found["bare"] = bare
     if not layers:
-        return found
+        alone = {name: _probed(kind, {name: value}) for name, value in (_OLDER | _OLDEST).items()}
+        read = [name for name, own in alone.items() if own and json.loads(json.dumps(own)) != rope]
+        return found if read == [*_OLDER] else found | {"read": read}
     bases: dict[str, str] = {}
     for name in _BASES:
         for layers, own in _probed(kind, {name: _PROBE}).items():
@@ -165,7 +170,7 @@ def entry(model_type: str, kind: Any) -> dict[str, Any]:
         names["n_embed"] = "hidden_size"
     found = {"class": kind.__name__.removesuffix("Config"), "fields": _own(kind), "names": names, **_rope(kind)}
     found["parts"] = dict(_parts(model_type, kind))
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in found.items() if value or name == "read"}
 
 
 def entries() -> dict[str, dict[str, Any]]:

@@ -159,8 +159,11 @@ RANKS = [bytes([one]) for one in range(256)] + [b"th", b"he", b" t", b"the", b" 
 TIKTOKEN = "".join(f"{base64.b64encode(raw).decode()} {rank}\n" for rank, raw in enumerate(RANKS))
 
 
+FLAGS = ("lstrip", "rstrip", "normalized", "single_word")
+
+
 def added(tokens: Mapping[int, str]) -> dict[str, Any]:
-    flags = dict.fromkeys(("lstrip", "rstrip", "normalized", "single_word"), False)
+    flags = dict.fromkeys(FLAGS, False)
     return {str(row): {"content": token, "special": True, **flags} for row, token in tokens.items()}
 
 
@@ -178,7 +181,18 @@ GPT2 = {"vocab.json": {piece: row for row, piece in enumerate(["<|endoftext|>", 
 BERT = {"vocab.txt": "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##c"]) + "\n"}
 FAIRSEQ = "the 12\nca@@ 5\nt 3\n"
 TRANSLATION = {piece: row for row, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", "▁the", "s"])}
+WHOLE = {
+    "version": "1.0",
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]},
+    "added_tokens": [{"id": 3, "content": "<s>", "special": True, **dict.fromkeys(FLAGS, False)}],
+}
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tokenizer.json, added later": (
+        "llama",
+        {"tokenizer.json": WHOLE}
+        | {"tokenizer_config.json": {"added_tokens_decoder": added({3: "<s>", 4: "<|im_start|>", 5: "<|im_end|>"})}},
+    ),
+    "tokenizer.json, as transformers 4.30": ("llama", {"tokenizer.json": WHOLE, "added_tokens.json": {"<x>": 4}}),
     "Kimi": (
         "kimi_k25",
         {"tiktoken.model": TIKTOKEN}
@@ -367,7 +381,11 @@ def test_a_file_past_the_limit_is_not_read(tmp_path: Path, file: str) -> None:
 @pytest.mark.parametrize(
     ("names", "file", "needed"),
     [
-        (["tokenizer.json", "tokenizer.model", "tokenizer_config.json"], "tokenizer.json", ("tokenizer.json",)),
+        (
+            ["tokenizer.json", "tokenizer.model", "tokenizer_config.json"],
+            "tokenizer.json",
+            ("tokenizer.json", "tokenizer_config.json"),
+        ),
         (["tekken.json", "tokenizer.model.v3", "params.json"], "tekken.json", ("tekken.json",)),
         (["tokenizer.model.v3", "params.json"], "tokenizer.model.v3", ("tokenizer.model.v3",)),
         (["vocab.json", "merges.txt", "source.spm", "a.safetensors"], "vocab.json", ("vocab.json", "merges.txt")),
@@ -377,6 +395,7 @@ def test_a_file_past_the_limit_is_not_read(tmp_path: Path, file: str) -> None:
             ("spiece.model", "added_tokens.json", "config.json"),
         ),
         (["source.spm", "target.spm"], None, ()),
+        (["vocab.json", "target_vocab.json"], "vocab.json", ("vocab.json", "target_vocab.json")),
         (["cl100k_base.tiktoken"], "cl100k_base.tiktoken", ("cl100k_base.tiktoken",)),
         (["word2vec.model", "merges.txt", "tokenizer_config.json"], None, ()),
     ],

@@ -181,7 +181,9 @@ def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> Non
     found = hpe.extract(tmp_path)
     position = found.position
     assert isinstance(position, Alibi)
-    assert compare(found, model).of("ALiBi")[0].verdict == "equal"
+    verified = compare(found, model)
+    assert verified.of("ALiBi")[0].verdict == "equal"
+    assert verified.passed
     assert np.allclose(position.effective, position.slopes / 2)
     assert position.profile(np.array([-2]))[0] == pytest.approx(-2 * position.effective.mean())
 
@@ -274,9 +276,11 @@ def test_parts_for_images_and_sound_have_their_rotary_positions(
 def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
     build("llama").save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama-next"}))
+    more = {"model_type": "llama-next", "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0}
+    (tmp_path / "config.json").write_text(json.dumps(config | more))
     found = hpe.extract(tmp_path)
     assert any("'llama-next' is unknown" in note for note in found.notes)
+    assert any("states rope_freq_constant, of which" in note for note in found.notes)
     assert found.position.kind == "rotary"
     with pytest.raises(hpe.HfposembError, match="is unknown"):
         found.inputs([5, 6])

@@ -376,13 +376,13 @@ def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     linear = made("jina", {}, model_type="bert", position_embedding_type="alibi").position
     assert linear.kind == "alibi"
     assert linear.slopes.tolist() == [2**-4, 2**-8]
-    chatglm = made("chatglm", {"rotary_pos_emb.inv_freq": angles}, model_type="chatglm", seq_length=50)
-    turned = chatglm.position
-    assert any("states no layout: halves" in note for note in chatglm.notes)
+    internlm = made("internlm", {"rotary_emb.inv_freq": angles}, model_type="internlm", seq_length=50)
+    turned = internlm.position
+    assert any("states no layout: halves" in note for note in internlm.notes)
     assert turned.kind == "rotary"
     assert (turned.inv_freq.tolist(), turned.length) == (angles.tolist(), 50)
     for name, tensor in (("negative", -angles), ("long", torch.ones(4097)), ("empty", torch.ones(0))):
-        odd = made(name, {"rotary_pos_emb.inv_freq": tensor}, model_type="chatglm").position
+        odd = made(name, {"rotary_pos_emb.inv_freq": tensor}, model_type="internlm").position
         assert "must hold 1 to 4,096 positive frequencies" in odd.reason
     with pytest.raises(MissingTableError, match="type 'baichuan' is unknown"):
         _ = made("baichuan", {"visual.rotary_pos_emb.inv_freq": angles}, model_type="baichuan").position

@@ -180,6 +180,27 @@ def test_decoder_with_a_vocabulary_of_its_own_has_the_head(tmp_path: Path) -> No
     assert list(found.part("decoder").ties) == ["head"]
 
 
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        (("vocab.json", "target_vocab.json"), ["</s>", "y"]),
+        (("vocab-src.json", "vocab-tgt.json"), ["</s>", "y"]),
+        (("vocab.json",), ["0", "1"]),
+    ],
+    ids=["marian", "fsmt", "unstated"],
+)
+def test_decoder_with_a_vocabulary_of_its_own_has_its_names(
+    tmp_path: Path, files: tuple[str, ...], names: list[str]
+) -> None:
+    for file, pieces in zip(files, ({"</s>": 0, "a": 1, "b": 2}, {"</s>": 0, "y": 1}), strict=False):
+        (tmp_path / file).write_text(json.dumps(pieces), encoding="utf-8")
+    config = {"model_type": "marian", "architectures": ["MarianMTModel"]}
+    tensors = {"model__encoder__embed_tokens__weight": TOKENS[:3], "model__decoder__embed_tokens__weight": HEAD[:2]}
+    found = saved(tmp_path, config, **tensors)
+    assert list(found.token.labels) == ["</s>", "a", "b"]
+    assert list(found.tables["decoder.token"].labels) == list(found.head.labels) == names
+
+
 def test_live_models_name_their_head() -> None:
     import transformers
 

@@ -56,6 +56,10 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         "roberta",
         {"architectures": ["RobertaForMaskedLM"], **_BERT, "max_position_embeddings": 42, "type_vocab_size": 1},
     ),
+    "2.3": (
+        "xlm",
+        {"model_type": "xlm", "emb_dim": 32, "n_heads": 4, "n_layers": 1, "n_words": 99, "max_position_embeddings": 40},
+    ),
     "2.8": ("t5", {"model_type": "t5", "d_model": 32, "d_kv": 8, "d_ff": 48, "num_heads": 4, "num_layers": 1}),
     "3.0": (
         "bart",
@@ -66,12 +70,19 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
     "4.11": ("gptj", {"model_type": "gptj", **_GPT, "n_positions": 40, "rotary": True, "rotary_dim": 4}),
     "4.22": ("gpt_neox", {"model_type": "gpt_neox", **_BERT, "rotary_emb_base": 500, "rotary_pct": 0.5}),
     "4.22, less": ("gpt_neox", {"model_type": "gpt_neox", **_BERT}),
+    "4.24, tasks": ("ernie", {"model_type": "ernie", **_BERT, "use_task_id": True, "task_type_vocab_size": 3}),
+    "4.5": ("big_bird", {"model_type": "big_bird", **_BERT, "rescale_embeddings": True}),
     "4.28": ("llama", {"model_type": "llama", **_BERT, "max_sequence_length": 2048, "rms_norm_eps": 1e-6}),
     "4.31": (
         "llama",
         {"model_type": "llama", **_BERT, "rope_scaling": {"type": "linear", "factor": 2.0}, "pretraining_tp": 1},
     ),
     "4.33": ("falcon", {"model_type": "falcon", **_BERT, "alibi": False, "new_decoder_architecture": True}),
+    "4.24": (
+        "esm",
+        {"model_type": "esm", **_BERT, "position_embedding_type": "rotary", "token_dropout": True, "mask_token_id": 32}
+        | {"max_position_embeddings": 42, "pad_token_id": 1, "emb_layer_norm_before": False},
+    ),
     "4.20": ("bloom", {"model_type": "bloom", "n_embed": 24, "num_attention_heads": 3, "n_layer": 1, "vocab_size": 99}),
     "4.36": ("phi", {"model_type": "phi", **_BERT, "hidden_size": 64, "partial_rotary_factor": 0.25}),
     "4.37, less": ("stablelm", {"model_type": "stablelm", **_BERT, "hidden_size": 64}),
@@ -84,6 +95,15 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         "gemma3_text",
         {"model_type": "gemma3_text", **_BERT, "num_key_value_heads": 2, "head_dim": 16}
         | {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 5e5},
+    ),
+    "4.56, another base": (
+        "apertus",
+        {"model_type": "apertus", **_BERT, "num_key_value_heads": 2, "rope_theta": 5e5, "rope_scaling": None},
+    ),
+    "4.57, dimensions": (
+        "minimax_m2",
+        {"model_type": "minimax_m2", **_BERT, "num_key_value_heads": 2, "head_dim": 16, "rotary_dim": 8}
+        | {"rope_theta": 5e6, "num_local_experts": 2, "num_experts_per_tok": 1},
     ),
     "4.48": ("modernbert", {"model_type": "modernbert", **_BERT, "global_rope_theta": 9e4, "pad_token_id": 0}),
 }

@@ -140,6 +140,18 @@ def test_a_batch_equals_the_models_own(build: Build, tmp_path: Path, model_type:
     np.testing.assert_allclose(inputs.token + inputs.type + inputs.position, inputs.sum, atol=1e-6)
 
 
+def test_masked_tokens_are_left_out_where_training_left_them_out(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 1, "intermediate_size": 48}
+    stated = {"vocab_size": 61, "max_position_embeddings": 42, "position_embedding_type": "rotary", "pad_token_id": 1}
+    config = transformers.EsmConfig(**sizes, **stated, mask_token_id=17, token_dropout=True)
+    model = transformers.EsmModel(config).eval()
+    model.save_pretrained(tmp_path)
+    inputs = hpe.extract(tmp_path).inputs(BATCH)
+    fed = {"input_ids": torch.tensor(inputs.ids), "attention_mask": torch.tensor(inputs.mask).long()}
+    own = first_layer_input(model, batch=True, **fed)
+    np.testing.assert_allclose(inputs.normed[inputs.mask], own[inputs.mask], atol=1e-6)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.integers(2, 60), min_size=1, max_size=18), min_size=1, max_size=5), st.data())
 def test_the_rows_of_a_batch_are_the_single_texts(build: Build, texts: list[list[int]], data: st.DataObject) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 from .small_files import expect, given, read_tokenizer_json, token_id
 from .vocabulary import SPECIAL_NAME, Vocabulary
 
-SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+ADDED = ("tokenizer_config.json", "added_tokens.json")
+"""Files that may declare added tokens, with their ids."""
+
+SETTINGS = (*ADDED, "special_tokens_map.json")
 """Files that are read beside a vocabulary that does not state its special tokens itself."""
 
 ROLES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")

@@ -105,7 +105,11 @@ def ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
     from tokenizers import Tokenizer
 
     # Use the text that was checked; from_file would read the file again.
-    return Tokenizer.from_str(read_bounded(folder / vocabulary.file).decode())
+    tokenizer = Tokenizer.from_str(read_bounded(folder / vocabulary.file).decode())
+    for row, token in sorted(vocabulary.literal.items()):
+        if row == tokenizer.get_vocab_size():  # declared beside the file
+            tokenizer.add_special_tokens([token])
+    return tokenizer
 
 
 def _wordpiece(folder: Path, vocabulary: Vocabulary) -> Tokenizer | None:

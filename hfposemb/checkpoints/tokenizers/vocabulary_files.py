@@ -3,8 +3,9 @@
 Pieces of files of bytes by rank (tiktoken's, and tekken.json of Mistral) are written as tokenizer.json has them, with a
 character for each byte, as transformers converts them.
 
-tokenizer.json states everything itself. Every other file is completed by the small files beside it, which declare added
-and special tokens. The Rust tokenizer, which panics on some files, is used only to tokenise texts, in ``loading``.
+tokenizer.json states nearly everything itself; tokens that were added later may stand beside it. Every other file is
+completed by the small files beside it, which declare added and special tokens. The Rust tokenizer, which panics on some
+files, is used only to tokenise texts, in ``loading``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from ...errors import SourceError
 from ...tables.table import Labels
 from ..strict_json import foreign
-from .declared import SETTINGS, completed, read_declared, special_by_name
+from .declared import ADDED, SETTINGS, completed, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
 from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
 from .vocabulary import Style, Vocabulary, as_characters, style_by_share
@@ -126,7 +127,7 @@ def _piece(text: str, what: str) -> str:
         raise SourceError(f"{what} must hold bytes in base64; found {json.dumps(text)[:60]}") from error
 
 
-def read_labels(folder: Path, *, rows: int) -> Labels | None:
+def read_labels(folder: Path, *, rows: int, target: bool = False) -> Labels | None:
     """Return the labels of a token table from the tokenizer files in ``folder``.
 
     ``texts`` are readable and complete. Byte-level pieces are decoded (``Ġking`` becomes `` king``), and bytes that
@@ -150,6 +151,7 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
     Args:
         folder: Folder of the tokenizer's files.
         rows: Number of rows of the table.
+        target: Whether the labels are those of a decoder with a vocabulary of its own, which another file states.
 
     Returns:
         The labels; ``None`` if the folder has no tokenizer files.
@@ -157,7 +159,11 @@ def read_labels(folder: Path, *, rows: int) -> Labels | None:
     Raises:
         SourceError: If a file violates its format.
     """
-    vocabulary = read_vocabulary(folder)
+    if target:
+        file = next((one for one in _TARGETS if is_regular_file(folder / one)), None)
+        vocabulary = None if file is None else _from_vocab_json(folder, file)
+    else:
+        vocabulary = read_vocabulary(folder)
     return None if vocabulary is None else vocabulary.labels(rows)
 
 
@@ -200,13 +206,13 @@ def needed_files(names: Collection[str]) -> tuple[str, ...]:
 
     >>> from hfposemb.checkpoints.tokenizers.vocabulary_files import needed_files
     >>> needed_files(["tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"])
-    ('tokenizer.json',)
+    ('tokenizer.json', 'tokenizer_config.json')
     """
     file = vocabulary_file(names)
     if file is None:
         return ()
-    beside = () if _reader_of(file) in _WHOLE else (*SETTINGS, "config.json", *_MERGES)
-    return (file, *(one for one in beside if one in names))
+    beside = _BESIDE.get(file, (*SETTINGS, "config.json", *_MERGES))
+    return (file, *(one for one in (*beside, *_TARGETS) if one in names))
 
 
 def _regular_files(folder: Path) -> list[str]:
@@ -281,9 +287,14 @@ def _from_tokenizer_json(folder: Path, file: str) -> Vocabulary:
         if token.get("special") is True:
             special.add(content)
     pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
-    return Vocabulary(
-        "tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special) or special_by_name(pieces)
-    )
+    special = special or {*special_by_name(pieces)}
+    # Tokens that were added later may be declared beside it only.
+    declared = read_declared(folder)
+    if later := {row: token for row, token in declared.literal.items() if row not in pieces and row not in literal}:
+        known = {*pieces.values(), *literal.values()}
+        literal |= {row: token for row, token in later.items() if token not in known}
+        special |= declared.special & {*later.values()}
+    return Vocabulary("tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special))
 
 
 def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
@@ -355,6 +366,9 @@ _MASK: Mapping[str, str] = {"mask_token": "<mask>"}
 
 _FAIRSEQ_MERGES, _GPT2_IDS = "bpe.codes", "encoder.json"
 _MERGES = ("merges.txt", _FAIRSEQ_MERGES, _GPT2_IDS)
+_TARGETS = ("target_vocab.json", "vocab-tgt.json")
+"""Vocabularies of decoders that have their own, of Marian and of fairseq's translation models."""
+
 _MODELS = ("sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "sentencepiece.model")
 _RANKS = ("tiktoken.model", "qwen.tiktoken", "hy.tiktoken")
 
@@ -363,6 +377,7 @@ _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
     "tekken.json": read_tekken,
     "vocab.txt": _from_vocab_txt,
     "vocab.json": _from_vocab_json,
+    "vocab-src.json": _from_vocab_json,
     "dict.txt": _from_dictionary,
     "rwkv_vocab_v20230424.txt": _from_rwkv,
     _GPT2_IDS: _from_vocab_json,
@@ -377,8 +392,8 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """Further names of SentencePiece models and tiktoken files, which are read if a folder has only one of them."""
-
-_WHOLE = (_from_tokenizer_json, read_tekken)
+_BESIDE: Mapping[str, tuple[str, ...]] = {"tokenizer.json": ADDED, "tekken.json": ()}
+"""What is read beside a file that states special tokens itself."""
 
 
 def _may_state(name: str) -> bool:

@@ -51,7 +51,10 @@ def vocabularies(config: Mapping[str, Any]) -> frozenset[int]:
     """Return the sizes of all vocabularies in a configuration, at any depth."""
     parts = [config, *(inner for _, inner in _inner(config))]
     sizes = (
-        whole_number(part, name, low=2) for part in parts for name in part if isinstance(name, str) and "vocab" in name
+        whole_number(part, name, low=2)
+        for part in parts
+        for name in part
+        if isinstance(name, str) and ("vocab" in name or name == "n_words")  # the latter as XLM writes it
     )
     return frozenset(size for size in sizes if size is not None)
 

@@ -98,6 +98,9 @@ ROTARY_FIELDS = (
     "rotary_emb_base",
     "rotary_dim",
     "rotary_pct",
+    "rope_pct",
+    "rope_ratio",
+    "rotary_emb_fraction",
 )
 """Configuration fields that only models with rotary positions have."""
 
@@ -127,6 +130,8 @@ class InputRule:
     rms: bool = False
     neighbours: str = ""
     """Field that, when true, puts the next token's vector before each one and the previous one's after (MobileBERT)."""
+    masks: str = ""
+    """Field that, when true, leaves masked tokens out and scales the others by the share that training kept (ESM)."""
     boxes: tuple[str, ...] = ()
     """Tables, by axis, whose row 0 is added if no bounding box is given, once for each occurrence in this tuple."""
 
@@ -186,7 +191,7 @@ NORMS_WITH_FIXED_EPS = ("embeddings_layer_norm", "embedding_layernorm", "layerno
 """Modules that normalise inputs with torch's default epsilon of 1e-5, which no configuration field states."""
 
 
-_FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale")
+_FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings")
 _BEFORE = ("project_in",)
 _AFTER = ("embedding_hidden_mapping_in", "embeddings_project", "embeddings.projection")
 BY_NAMES = InputRule(_NORMS, scale=_FACTORS, before=_BEFORE, after=_AFTER)
@@ -202,17 +207,19 @@ FAMILIES: tuple[Family, ...] = (
     Family(("xlm", "flaubert"), computed="sinusoidal_embeddings"),
     Family(("pegasus", "autoformer", "informer", "time_series_transformer"), filled=("encoder", "decoder")),
     Family(("fsmt",), filled=("encoder", "decoder"), counts_padding=True, padding=1),
-    Family(("whisper",), filled=("encoder",)),
+    Family(("whisper",), filled=("encoder",), inputs=InputRule(_NORMS)),
+    Family(("led",), inputs=InputRule(_NORMS)),
     Family(("qwen2_audio_encoder", "audioflamingo3_encoder", "voxtral_encoder"), filled=("", "audio")),
     Family(
         (
             *("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "data2vec-text"),
             *("longformer", "luke", "mpnet", "ibert", "layoutlmv3", "altclip_text_model"),
-            *("bridgetower_text_model", "clap_text_model", "esm"),
+            *("bridgetower_text_model", "clap_text_model"),
         ),
         counts_padding=True,
         padding=1,
     ),
+    Family(("esm",), counts_padding=True, padding=1, inputs=InputRule(_NORMS, masks="token_dropout")),
     Family(("lilt", "markuplm", "prophetnet"), counts_padding=True, padding=0),
     Family(("opt", "bart", "mbart", "plbart", "mvp", "biogpt"), leading=2),
     Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),

@@ -81,8 +81,8 @@ NO_POSITIONS = re.compile(r"class_pos|query_pos|conv_embed|shared_(image_)?embed
 """Names that resemble those of position tables: rotary angles, object queries, random waves."""
 
 
-TYPE_ENDING = re.compile(r"(visual_)?(token_type|segment)_(emb|embedding|embeddings)(_\d+)?|token_types")
-"""Pattern for the module of a token-type (segment) table."""
+TYPE_ENDING = re.compile(r"(visual_)?(token_type|task_type|segment)_(emb|embedding|embeddings)(_\d+)?|token_types")
+"""Pattern for the module of a token-type (segment) table, or of ERNIE's task types."""
 
 
 HEADS = ("lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight", "lm_head.decoder.weight")
@@ -264,10 +264,10 @@ def _part(name: str, tower: str) -> str:
 
 
 def _type_part(name: str, tower: str) -> str:
-    """Return the key of a token-type table: its tower, and its number if a model has several (TAPAS)."""
+    """Return the key of a token-type table: its tower, and its number or ``task`` if a model has several."""
     told = TYPE_ENDING.fullmatch(_module(name))
     assert told is not None
-    number = (told[4] or "").removeprefix("_")
+    number = "task" if told[2] == "task_type" else (told[4] or "").removeprefix("_")
     return ".".join(filter(None, ("vision" if told[1] else tower, number if number != "0" else "")))
 
 

@@ -13,12 +13,15 @@ from importlib.resources import files
 from typing import Any
 
 from ...checkpoints.gguf.config import ARCHITECTURE
+from .config_values import whole_number
 
 Fields = dict[str, Any]
 
 _DEEPEST = 3
-_BASES = ("rope_theta", "rotary_emb_base", "rotary_base")
-_SHARES = ("partial_rotary_factor", "rotary_pct", "rotary_dim")
+_USUAL = ("rope_theta", "partial_rotary_factor")
+_SPELT = {"rope_theta": ("rotary_emb_base", "rotary_base"), "partial_rotary_factor": ("rotary_pct", "rotary_dim")}
+"""Fields outside the rotary parameters that state one of them, and how older configurations spell these."""
+
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
 """What follows the name of a model type in the name of a class."""
 
@@ -28,15 +31,22 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
     """Return the defaults by model type.
 
     ``fields`` have a default; ``names`` are further names of fields; ``rope`` are the rotary parameters, by kind of
-    layer if they differ, and ``bare`` those that complete stated ones, if they are others; ``bases`` names the older
-    field of each kind's base, and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested
-    configurations with the ``type`` that they have if they name none, the fields that the whole fills in for them
-    (``always``, or ``absent`` if they are not there), and whether their fields may stand in the whole (``flat``).
+    layer if they differ, ``bare`` those that complete stated ones, if they are others, and ``read`` the fields beside
+    them that count where none are stated, if not the usual ones; ``bases`` names the older field of each kind's base,
+    and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested configurations with the
+    ``type`` that they have if they name none, the fields that the whole fills in for them (``always``, or ``absent`` if
+    they are not there), and whether their fields may stand in the whole (``flat``).
     """
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         files(__package__).joinpath("type_defaults.json").read_text(encoding="utf-8")
     )
-    return found
+    return {**found, **_PUBLISHED}
+
+
+_PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "chatglm": {"class": "ChatGLM", "fields": {}, "rope": {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}},
+}
+"""What the code published with models fills in, for types that transformers has not."""
 
 
 @lru_cache(maxsize=1)
@@ -148,11 +158,14 @@ def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
     known = {**config, **stated}
     missing = {} if stated else dict(rope)
     rope = entry.get("bare", rope) if stated else rope
-    for name, spelt in (("rope_theta", _BASES), ("partial_rotary_factor", _SHARES)):
-        written = next((known[one] for one in spelt if known.get(one) is not None), None)
+    read = {*entry.get("read", _USUAL), *(_USUAL if stated else ())}
+    for name in _USUAL:
+        written = {one for one in (name, *_SPELT[name]) if one in read and known.get(one) is not None}
         missing.pop(name, None)
-        if written is None and name in rope:
+        if not written and name in rope:
             missing[name] = rope[name]
+        elif written == {"rotary_dim"} and (head := whole_number(entry["fields"] | known, "head_dim", low=1)):
+            missing[name] = known["rotary_dim"] / head
     if rope.get("rope_type") == "axial" and stated.get("rope_type", stated.get("type", "default")) == "default":
         missing["rope_type"] = "axial"
     return {"rope_parameters": {**stated, **missing}}

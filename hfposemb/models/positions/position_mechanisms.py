@@ -32,7 +32,7 @@ from ...tables.encodings import (
 )
 from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
-from ..architectures.config_values import real_number
+from ..architectures.config_values import name_of, real_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
 from ..architectures.type_defaults import rotates
@@ -220,7 +220,7 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
 
 def _rotary(opened: Opened, tower: str) -> list[Placed]:
     config = opened.part(tower or "text")
-    from .rope import rotary_encodings
+    from .rope import rotary_encodings, unread_fields
     from .rotary_parts import of_part, tower_encodings
 
     if _of_patches(config):
@@ -229,6 +229,9 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
             return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
         reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
+    if not is_known(config) and (unread := unread_fields(config)):
+        said = f"{', '.join(unread)}, of which hfposemb knows no meaning: the frequencies may be others"
+        opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
     return [
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()

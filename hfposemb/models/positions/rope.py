@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...tables.encodings import PositionEncoding, Unmeasured
 from ...tables.rotary import Arrangement, DynamicScaling, LongFactors, PairAxes, Rotary
 from ..architectures.config_values import real_number, whole_number
+from ..architectures.families import ROTARY_FIELDS
 
 _AXES = ("time", "height", "width")
 _THIRDS, _TURNS, _QUARTERS = (16, 24, 24), (24, 20, 20), (8, 12, 12)
@@ -116,6 +117,12 @@ _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 
 _BY_AXIS = ("ernie4_5_vl_moe_text",)
 """Model types whose frequencies are not sorted by size."""
+
+SHARES = ("partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_emb_fraction")
+"""Fields with the share of a head that rotates; the last ones are of types that transformers has not."""
+
+INTERLEAVES = ("rope_interleave", "rotary_emb_interleaved", "original_rope")
+"""Fields that say whether neighbouring dimensions form a pair; ``original_rope`` is ChatGLM's."""
 
 _LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
 """Fields for the base of each kind of layer in older Gemma 3 and ModernBERT configurations; local ones never scale."""
@@ -392,6 +399,7 @@ def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDA
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
     theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base"), 10_000.0, low=1.0)
+    theta *= _first(values, ("rope_ratio",), 1.0, low=1e-6)  # of ChatGLM
     heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
     apart = _whole(values, ("qk_rope_head_dim",))
@@ -400,7 +408,7 @@ def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings
     length = _whole(values, _LENGTHS)
     if head is None or length is None or not 2 <= head <= 65_536:
         raise _UnreadableError("the head width or the maximum length is not stated")
-    share = _first(values, ("partial_rotary_factor", "rotary_pct"), 1.0, low=0.0)
+    share = _first(values, SHARES, 1.0, low=0.0)
     # If rotated dimensions are stored separately, all of them rotate.
     # rotary_dim is the older spelling; rope_parameters state a share instead, or that everything rotates.
     older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
@@ -409,6 +417,24 @@ def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings
         raise _UnreadableError(f"{rotated} rotated dimensions do not fit a head of {head}")
     trained = whole_number(values, "original_max_position_embeddings", low=2)
     return _Settings(theta, head, rotated, length, trained or length, {**values, **stated})
+
+
+def unread_fields(config: Mapping[str, Any]) -> list[str]:
+    """Return the fields about rotation that a configuration states and nothing here reads.
+
+    Args:
+        config: Configuration of a part of a model.
+
+    Examples:
+        >>> unread_fields({"rope_theta": 1e4, "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0})
+        ['rope_freq_constant']
+    """
+    read = {*ROTARY_FIELDS, *SHARES, *INTERLEAVES, *_LOCAL, *_GLOBAL, "qk_rope_head_dim", "rotary_base", "use_mem_rope"}
+    stated = (name for name, value in config.items() if value not in (None, False, True, 1, 0, "", {}, []))
+    return sorted(name for name in stated if isinstance(name, str) and _TURNS_BY.match(name) and name not in read)
+
+
+_TURNS_BY = re.compile(r"(rope|rotary)(_|$)|\w*_(rope|rotary)(_|$)")
 
 
 def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
@@ -426,7 +452,7 @@ def _first(values: Mapping[str, Any], names: tuple[str, ...], default: float, *,
 
 
 def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
-    flagged = values.get("rope_interleave")
-    if isinstance(flagged, bool):
+    flagged = next((flag for name in INTERLEAVES if isinstance(flag := values.get(name), bool)), None)
+    if flagged is not None:
         return "interleaved" if flagged else "half"
     return "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"

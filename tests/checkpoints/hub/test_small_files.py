@@ -169,7 +169,7 @@ def test_files_of_templates_precede_the_settings_as_in_transformers(
 NEEDED: list[tuple[dict[str, bytes], set[str]]] = [
     (
         {"tokenizer.model": b"\n\x05\n\x03the", "tokenizer.json": b"{}", "spiece.model": b""},
-        {"tokenizer.json"},
+        {"tokenizer.json", "tokenizer_config.json"},
     ),
     (
         {
