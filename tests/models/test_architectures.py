@@ -22,6 +22,7 @@ from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
 from tests.architectures.tiny import CannotBuildError, build
+from tests.checks.planted import change
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,8 +119,7 @@ def test_verify_sees_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [check.verdict for check in found.of("position table")] == ["different"]
     assert not found.passed
     assert found.of("position table")[0].difference == pytest.approx(1e-6, rel=0.1)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "roberta", "pad_token_id": 0}))
+    change(tmp_path, model_type="roberta", pad_token_id=0)
     assert main(["verify", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1
@@ -130,11 +130,9 @@ def test_wrong_frequencies_and_layouts_are_seen(tmp_path: Path) -> None:
     model: Any = build("cohere")
     model.save_pretrained(tmp_path)
     assert compare(hpe.extract(tmp_path), model).passed
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama"}))
+    change(tmp_path, model_type="llama")
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary layout")] == ["different"]
-    config["rope_parameters"]["rope_theta"] = 20_000.0
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    change(tmp_path, model_type="cohere", rope_parameters={"rope_type": "default", "rope_theta": 20_000.0})
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary freq")] == ["different"]
 
 
@@ -220,8 +218,7 @@ def test_a_model_of_images_turns_by_rows_and_columns_as_its_module(tmp_path: Pat
     model = build("dinov3_vit")
     model.save_pretrained(tmp_path)
     patch = model.config.patch_size
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"image_size": [patch * side // 14 for side in size]}))
+    change(tmp_path, image_size=[patch * side // 14 for side in size])
     found = hpe.extract(tmp_path)
     rows, columns = (side // 14 for side in size)
     angles = model.rope_embeddings(torch.zeros(1, 3, patch * rows, patch * columns))
@@ -273,8 +270,7 @@ def test_parts_for_images_and_sound_have_their_rotary_positions(
 
 def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
     build("llama").save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama-next"}))
+    change(tmp_path, model_type="llama-next")
     found = hpe.extract(tmp_path)
     assert any("'llama-next' is unknown" in note for note in found.notes)
     assert found.position.kind == "rotary"

@@ -15,6 +15,7 @@ import transformers
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, MissingTableError, SourceError
 from hfposemb.tables.sources import SampleSource
+from tests.checks.planted import change, edit
 from tests.conftest import ABSOLUTE, Build
 
 OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "opt": 2, "bart": 2, "mbart": 2}
@@ -123,23 +124,18 @@ def test_aliases_of_the_header_are_resolved(build: Build, tmp_path: Path) -> Non
 def test_a_tied_head_is_the_last_resort(build: Build, tmp_path: Path) -> None:
     model = build("gpt2", "AutoModelForCausalLM")
     model.save_pretrained(tmp_path)
-    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    tensors["lm_head.weight"] = tensors.pop("transformer.wte.weight")
-    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    edit(tmp_path, lambda tensors: tensors.update({"lm_head.weight": tensors.pop("transformer.wte.weight")}))
     embeddings = hpe.extract(tmp_path)
     _assert_tables(embeddings, model, "gpt2")
     assert "lm_head.weight" in embeddings.notes[0]
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    change(tmp_path, tie_word_embeddings=False)
     with pytest.raises(MissingTableError, match="has no token table"):
         _ = hpe.extract(tmp_path).token
 
 
 def test_two_candidates_are_both_named(build: Build, tmp_path: Path) -> None:
     build("gpt2").save_pretrained(tmp_path)
-    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    tensors["other.wte.weight"] = torch.zeros(5, 16)
-    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    edit(tmp_path, lambda tensors: tensors.update({"other.wte.weight": np.zeros((5, 16), np.float32)}))
     embeddings = hpe.extract(tmp_path)
     assert embeddings.token.shape == (61, 16)
     said = "token: using wte.weight, since its path is shorter; ?token=TENSOR names another: other.wte.weight"
@@ -171,9 +167,7 @@ def test_llama_gives_tokens_and_names_its_positions(build: Build, tmp_path: Path
 
 def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_path: Path) -> None:
     build("llama").save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["rope_parameters"] = {"rope_type": "spiral", "rope_theta": 1e4}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    change(tmp_path, rope_parameters={"rope_type": "spiral", "rope_theta": 1e4})
     position = hpe.extract(tmp_path).position
     assert position.kind == "rotary"
     with pytest.raises(MissingTableError, match="'spiral'"):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import hfposemb as hpe
 from hfposemb.checkpoints.gguf.config import ARCHITECTURES
-from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError, SourceError
+from hfposemb.errors import CheckpointError, HfposembError, MissingTableError, SourceError
 from hfposemb.models.architectures.families import is_known
 from hfposemb.models.verification.verifying import verify
 from hfposemb.samples import folder as sample_folder
@@ -503,11 +503,6 @@ def test_a_broken_file_on_the_hub_is_one_line(content: bytes, hub: FakeHub) -> N
     with pytest.raises(HfposembError) as caught:
         hpe.extract("a/broken")
     assert str(caught.value).isprintable()
-
-
-def test_an_argument_out_of_range_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        hpe.extract(plain().write(tmp_path / "a.gguf")).token[ROWS]
 
 
 def test_verify_asks_for_the_original(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from hfposemb.errors import SourceError
 from hfposemb.models.verification.verifying import verify
 from hfposemb.tables.rotary import Rotary
+from tests.checks.planted import change
 from tests.conftest import Build
 
 
@@ -29,9 +29,7 @@ def test_a_tiny_vocabulary_is_fed_ids_that_it_has(tmp_path: Path, build: Build, 
 def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     model: Any = build("gpt2")
     model.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    tiny = {"model_type": "bert", "vocab_size": 3, "pad_token_id": 7}  # torch asserts that padding is a word
-    (tmp_path / "config.json").write_text(json.dumps(config | tiny))
+    change(tmp_path, model_type="bert", vocab_size=3, pad_token_id=7)  # torch asserts that padding is a word
     with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
         verify(str(tmp_path))
 
@@ -99,8 +97,7 @@ def test_a_head_that_differs_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_head_that_the_checkpoint_lacks_is_not_compared(tmp_path: Path) -> None:
     headed(tmp_path, tied=True)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    change(tmp_path, tie_word_embeddings=False)
     (check,) = verify(str(tmp_path)).of("output head")
     assert check.verdict == "not compared"
     assert "tie_word_embeddings is false, but no tensor is named as one" in check.ours
