@@ -118,7 +118,6 @@ def test_number_types_and_both_formats(build: Build, tmp_path: Path, dtype: torc
     "around",
     [
         lambda state: {"state_dict": state, "epoch": 3, "optimizer_states": [{"state": {0: torch.ones(2)}}]},
-        lambda state: {"model": state, "step": torch.tensor(4), "arguments": {"lr": 1e-3}},
         lambda state: {"model": {"state_dict": state}},
         lambda state: {f"module.{name}": tensor for name, tensor in state.items()},
         lambda state: {"state_dict": {f"model.{name}": tensor for name, tensor in state.items()}},
