@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import transformers
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -166,15 +165,8 @@ def test_nothing_counts_as_equal_that_was_not_compared() -> None:
 
 
 def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> None:
-    config = transformers.FalconConfig(
-        vocab_size=61,
-        hidden_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=6,
-        alibi=True,
-        new_decoder_architecture=False,
-    )
-    model = transformers.FalconModel(config).eval()
+    sizes = {"hidden_size": 24, "num_attention_heads": 6}
+    model = build("falcon", changes={**sizes, "alibi": True, "new_decoder_architecture": False})
     model.save_pretrained(tmp_path)
     found = hpe.extract(tmp_path)
     position = found.position
@@ -185,15 +177,8 @@ def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> Non
 
 
 def test_patches_of_a_rectangular_image_know_their_grid(tmp_path: Path) -> None:
-    config = transformers.ViTConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=24,
-        image_size=(32, 48),
-        patch_size=8,
-    )
-    transformers.ViTModel(config).save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_attention_heads": 2}
+    build("vit", changes={**sizes, "image_size": (32, 48), "patch_size": 8}).save_pretrained(tmp_path)
     position = hpe.extract(tmp_path).position
     assert isinstance(position, Absolute)
     assert position.grid is not None

@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-import hfposemb as hpe
 from hfposemb.errors import InputError
 from hfposemb.models.positions.rope import TYPES, rotary_encodings
 from hfposemb.tables.encodings import Unmeasured
 from hfposemb.tables.rotary import Rotary
-from tests.conftest import Build
 
 SCALED: dict[str, dict[str, Any]] = {
     "default": {},
@@ -260,16 +258,6 @@ def test_layout() -> None:
         ({"model_type": "deepseek_v3", "rope_interleave": False}, "half"),
     ):
         assert rotary({**base, **values}).layout == layout
-
-
-def test_a_source_with_layers_of_two_kinds(build: Build, tmp_path: Any) -> None:
-    config = transformers.Gemma3TextConfig(
-        vocab_size=61, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=8
-    )
-    transformers.Gemma3TextModel(config).save_pretrained(tmp_path)
-    found = hpe.extract(tmp_path)
-    assert set(found.positions) == {"full_attention", "sliding_attention"}
-    assert {encoding.kind for encoding in found.positions.values()} == {"rotary"}
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

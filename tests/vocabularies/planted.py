@@ -194,8 +194,6 @@ def pairs() -> dict[str, Pair]:
     plain = files(one)
     last = max(one["model"]["vocab"].values())
     size = last + 4 if last < one["added_tokens"][0]["id"] else last + 1
-    spaced = {"type": "Split", "pattern": {"Regex": GPT4}, "behavior": "Isolated", "invert": False}
-    byte_only = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     merges = [*one["model"]["merges"]]
     merges[40], merges[60] = merges[60], merges[40]
     split = [two.split(" ") if isinstance(two, str) else two for two in one["model"]["merges"]]
@@ -209,6 +207,12 @@ def pairs() -> dict[str, Pair]:
     small = with_model(one, vocab={p: r for p, r in one["model"]["vocab"].items() if r < 300}, merges=merges[:20])
     fim = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
     pair = Pair
+
+    def cut(pattern: str) -> Files:
+        step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        bytes_alone = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        return files({**one, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [step, bytes_alone]}})
+
     return {
         "nothing": pair(plain, plain, "same"),
         "padding as Qwen's": pair(files(one, rows=512), files(one, rows=640), "same", "row-counts"),
@@ -247,12 +251,7 @@ def pairs() -> dict[str, Pair]:
             word_pieces(words), word_pieces(words, do_lower_case=False), "same ids", "normaliser"
         ),
         "lower case before": pair(plain, files({**one, "normalizer": {"type": "Lowercase"}}), "same ids", "normaliser"),
-        "another regular expression": pair(
-            plain,
-            files({**one, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [spaced, byte_only]}}),
-            "same ids",
-            "pre-tokenizer",
-        ),
+        "another regular expression": pair(plain, cut(GPT4), "same ids", "pre-tokenizer"),
         "a prefix space": pair(
             plain,
             files({**one, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}),
@@ -286,35 +285,8 @@ def pairs() -> dict[str, Pair]:
         "GGUF with two swapped": pair(plain, gguf(renumbered(one, swapped(300, 301))), "moved", "tokens-moved"),
         "vocab.txt": pair(files(words), word_pieces(words), "same"),
         "tiktoken": pair(plain, tiktoken(one), "same"),
-        "a list of merges in pairs": pair(
-            plain,
-            files(
-                with_model(
-                    one,
-                    merges=[
-                        one_pair if isinstance(one_pair, str) else " ".join(one_pair)
-                        for one_pair in one["model"]["merges"]
-                    ],
-                )
-            ),
-            "same",
-        ),
-        "GPT-2's split written out": pair(
-            plain,
-            files(
-                {
-                    **one,
-                    "pre_tokenizer": {
-                        "type": "Sequence",
-                        "pretokenizers": [
-                            {"type": "Split", "pattern": {"Regex": GPT2}, "behavior": "Isolated", "invert": False},
-                            byte_only,
-                        ],
-                    },
-                }
-            ),
-            "same",
-        ),
+        "a list of merges in pairs": pair(plain, files(with_model(one, merges=[*map(" ".join, split)])), "same"),
+        "GPT-2's split written out": pair(plain, cut(GPT2), "same"),
         "tokens added around a text": pair(
             files(words), files({**words, "post_processor": None}), "same ids", "tokens-around"
         ),

@@ -102,6 +102,10 @@ def with_node(content: bytes) -> bytes:
     return file(graph(more=field(1, content)))
 
 
+def with_attributes(*attributes: bytes, operator: bytes = b"Cast") -> bytes:
+    return with_node(field(4, operator) + field(2, b"z") + b"".join(field(5, one) for one in attributes))
+
+
 def _structure() -> Iterator[tuple[str, Build]]:
     yield "empty", lambda: b""
     yield "text", lambda: b"version https://git-lfs.github.com/spec/v1\n"
@@ -188,23 +192,11 @@ def _nodes() -> Iterator[tuple[str, Build]]:
     yield "node-operator-a-number", lambda: with_node(field(4, 7))
     yield "node-output-twice", lambda: with_node(field(4, b"Split") + field(2, b"z") * 2)
     yield "node-input-not-utf-8", lambda: with_node(field(4, b"Cast") + field(1, b"\xff") + field(2, b"z"))
-    yield "attribute-unnamed", lambda: with_node(field(4, b"Cast") + field(2, b"z") + field(5, field(3, 1)))
-    yield (
-        "attribute-twice",
-        lambda: with_node(field(4, b"Cast") + field(2, b"z") + field(5, field(1, b"to") + field(3, 1)) * 2),
-    )
-    yield (
-        "attribute-float-cut",
-        lambda: with_node(
-            field(4, b"Cast") + field(2, b"z") + field(5, field(1, b"to") + varint(2 << 3 | 5) + b"\x00")
-        ),
-    )
-    yield (
-        "attribute-tensor-wrong",
-        lambda: with_node(
-            field(4, b"Constant") + field(2, b"z") + field(5, field(1, b"value") + field(5, tensor(dims=field(1, 7))))
-        ),
-    )
+    yield "attribute-unnamed", lambda: with_attributes(field(3, 1))
+    yield "attribute-twice", lambda: with_attributes(field(1, b"to") + field(3, 1), field(1, b"to") + field(3, 1))
+    yield "attribute-float-cut", lambda: with_attributes(field(1, b"to") + varint(2 << 3 | 5) + b"\x00")
+    wrong = field(1, b"value") + field(5, tensor(dims=field(1, 7)))
+    yield "attribute-tensor-wrong", lambda: with_attributes(wrong, operator=b"Constant")
     yield "graphs-too-deep", lambda: file(graph(more=nested(9)))
     yield "graphs-in-lists-too-deep", lambda: file(graph(more=nested(40, number=11)))
     yield "types-too-deep", lambda: file(graph(more=field(12, field(1, b"y") + field(2, deep_type(1000)))))
