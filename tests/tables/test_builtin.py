@@ -23,6 +23,11 @@ def made(text: str) -> Embeddings:
     return from_source(source)
 
 
+def test_the_textbook_example() -> None:
+    row = sinusoidal(8, 6).position.table.vectors[2]
+    np.testing.assert_allclose(row[:2], [0.909, -0.416], atol=5e-4)
+
+
 @pytest.mark.parametrize("width", [6, 7, 64])
 def test_marian_and_roformer_are_the_concatenated_layout(width: int) -> None:
     pytest.importorskip("torch")
