@@ -122,7 +122,7 @@ def build() -> Build:
 
     def make(model_type: str, auto: str = "AutoModel", **changes: object) -> torch.nn.Module:
         torch.manual_seed(0)
-        values = BUILT[model_type] | changes
+        values = BUILT.get(model_type, {}) | changes
         config = transformers.AutoConfig.for_model(model_type, **values)
         model: torch.nn.Module = getattr(transformers, auto).from_config(config).eval()
         with torch.no_grad():

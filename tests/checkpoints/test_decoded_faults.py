@@ -37,6 +37,11 @@ SETTINGS = MLX["quantization"]
 EIGHT = torch.ones(61, 64).to(torch.float8_e4m3fn)
 INTEGERS = torch.ones((61, 64), dtype=torch.int8)
 ONES = torch.ones(61, 1)
+FLOAT8 = ONES.to(torch.float8_e4m3fn)
+MX_SCALES = torch.ones((61, 4), dtype=torch.uint8)
+
+
+MXFP4 = {"mode": "mxfp4", "group_size": 32}
 
 
 def settings(**values: object) -> dict[str, Any]:
@@ -72,32 +77,20 @@ MLX_FAULTS: dict[str, tuple[dict[str, torch.Tensor], dict[str, Any], str]] = {
     "a mode nobody knows": (GOOD, settings(mode="affline"), "states the mode 'affline'; expected one of affine"),
     "a mode in a list": (GOOD, settings(mode=["affine"]), "expected one of affine"),
     "no settings": (GOOD, {"quantization": None}, "does not state group_size and bits"),
-    "settings of another method": (
-        GOOD,
-        {"quantization": {"quant_method": "gptq", "bits": 4, "group_size": 64}},
-        "does not",
-    ),
+    "settings of another method": (GOOD, {"quantization": {**SETTINGS, "quant_method": "gptq"}}, "does not state"),
     "a table that is not quantised": (GOOD, settings(**{"model.embed_tokens": False}), "is not quantised, but it is"),
     "settings of the table that do not fit": (
         GOOD,
         settings(**{"model.embed_tokens": {"bits": 4, "group_size": 128}}),
         r"groups of 128 need \[61, 1\]",
     ),
-    "biases for mxfp4": (
-        changed(GOOD, scales=torch.ones((61, 4), dtype=torch.uint8)),
-        settings(mode="mxfp4", group_size=32),
-        "has biases, but config.json states mxfp4",
-    ),
+    "biases for mxfp4": (changed(GOOD, scales=MX_SCALES), settings(**MXFP4), "has biases, but .* states mxfp4"),
     "groups that mxfp4 does not have": (
         changed(GOOD, biases=None),
         settings(mode="mxfp4", group_size=64),
         "which mxfp4 does not have",
     ),
-    "scales that are not a number": (
-        changed(GOOD, scales=NAN),
-        {},
-        "row 0 of .*scales' has a number that is not finite",
-    ),
+    "scales that are not a number": (changed(GOOD, scales=NAN), {}, "row 0 of .*scales' has a number that"),
     "infinite biases": (changed(GOOD, biases=NAN * 0 + torch.inf), {}, "biases' has a number that is not finite"),
     "one scale that is not a number": (
         changed(GOOD, scales=torch.where(torch.arange(61)[:, None] == 17, NAN, GOOD["scales"])),
@@ -105,54 +98,51 @@ MLX_FAULTS: dict[str, tuple[dict[str, torch.Tensor], dict[str, Any], str]] = {
         "row 17 of .*scales' has a number that is not finite",
     ),
     "a power of two that is none": (
-        changed(GOOD, biases=None, scales=torch.full((61, 4), 255, dtype=torch.uint8)),
-        settings(mode="mxfp4", group_size=32),
+        changed(GOOD, biases=None, scales=255 * MX_SCALES),
+        settings(**MXFP4),
         "has a number that is not finite",
     ),
 }
 
 COMPRESSED = {"quantization_config": {"quant_method": "compressed-tensors"}}
 PACKED = {"weight_packed": torch.ones((61, 8), dtype=torch.int32), "weight_scale": ONES}
+GEMMA = {"embedding_quantized": BYTES, "embedding_scale": ONES}
 FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [16, 16]}}
+
+
+def shaped(*sizes: int) -> dict[str, torch.Tensor]:
+    """Return packed codes that state a shape."""
+    return PACKED | {"weight_shape": torch.tensor(sizes)}
+
+
+def eight(**scales: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return 8-bit floats with scales."""
+    return {"weight": EIGHT, **scales}
+
+
 OTHER_FAULTS: dict[str, tuple[dict[str, torch.Tensor], dict[str, Any], str]] = {
-    "Gemma, no width": ({"embedding_quantized": BYTES, "embedding_scale": ONES}, {}, "states no width"),
-    "Gemma, no fitting width": (
-        {"embedding_quantized": BYTES, "embedding_scale": ONES},
-        {"hidden_size": 64},
-        "16 codes of 4 bits or 32 of 2, but config.json states 64",
-    ),
-    "Gemma, a width of text": (
-        {"embedding_quantized": BYTES, "embedding_scale": ONES},
-        {"hidden_size": "16"},
-        "no width",
-    ),
+    "Gemma, no width": (GEMMA, {}, "states no width"),
+    "Gemma, no fitting width": (GEMMA, {"hidden_size": 64}, "16 codes of 4 bits or 32 of 2, but config.json states 64"),
+    "Gemma, a width of text": (GEMMA, {"hidden_size": "16"}, "no width"),
     "Gemma, scales of other rows": (
-        {"embedding_quantized": BYTES, "embedding_scale": torch.ones(3, 1)},
+        changed(GEMMA, embedding_scale=torch.ones(3, 1)),
         {"hidden_size": 16},
         r"shape \[3, 1\], but 61 rows",
     ),
     "Gemma, groups that do not divide": (
-        {"embedding_quantized": BYTES, "embedding_scale": torch.ones(61, 3)},
+        changed(GEMMA, embedding_scale=torch.ones(61, 3)),
         {"hidden_size": 16},
         r"shape \[61, 3\]",
     ),
     "Gemma, no scales": ({"embedding_quantized": BYTES}, {"hidden_size": 16}, "its embedding_scale are missing"),
     "Gemma, floats": ({"embedding_quantized": torch.ones(61, 8), "embedding_scale": ONES}, {}, "expected U8 or I8"),
-    "8-bit floats, half the scales": ({"weight": EIGHT, "weight_scale": torch.ones(30, 1)}, {}, r"shape \[30, 1\]"),
-    "8-bit floats, blocks of another shape": (
-        {"weight": EIGHT, "weight_scale_inv": torch.ones(3, 4)},
-        FP8,
-        r"need \[4, 4\]",
-    ),
-    "8-bit floats, blocks without a size": ({"weight": EIGHT, "weight_scale_inv": torch.ones(4, 4)}, {}, "shape"),
-    "8-bit floats, a scale of NaN": ({"weight": EIGHT, "weight_scale": torch.tensor(torch.nan)}, {}, "not finite"),
-    "8-bit floats that miss their scale": ({"weight": EIGHT}, FP8, "stored as F8_E4M3, not as plain vectors"),
+    "8-bit floats, half the scales": (eight(weight_scale=torch.ones(30, 1)), {}, r"shape \[30, 1\]"),
+    "8-bit floats, blocks of another shape": (eight(weight_scale_inv=torch.ones(3, 4)), FP8, r"need \[4, 4\]"),
+    "8-bit floats, blocks without a size": (eight(weight_scale_inv=torch.ones(4, 4)), {}, "shape"),
+    "8-bit floats, a scale of NaN": (eight(weight_scale=torch.tensor(torch.nan)), {}, "not finite"),
+    "8-bit floats that miss their scale": (eight(), FP8, "stored as F8_E4M3, not as plain vectors"),
     "8-bit floats on three axes": ({"weight": EIGHT[None], "weight_scale": ONES}, {}, "expected a table"),
-    "8-bit floats, a scale under another name": (
-        {"weight": EIGHT, "scale_weight": torch.ones(())},
-        {},
-        "with .*scale_weight",
-    ),
+    "8-bit floats, a scale under another name": (eight(scale_weight=torch.ones(())), {}, "with .*scale_weight"),
     "integers, no scales": ({"weight": INTEGERS}, {}, "stored as I8, not as plain vectors"),
     "integers, zero points of another shape": (
         {"weight": INTEGERS, "weight_scale": ONES, "weight_zero_point": INTEGERS},
@@ -160,52 +150,28 @@ OTHER_FAULTS: dict[str, tuple[dict[str, torch.Tensor], dict[str, Any], str]] = {
         r"shape \[61, 64\], but its scales \[61, 1\]",
     ),
     "compressed-tensors, no shape": (PACKED, COMPRESSED, "its weight_shape are missing"),
-    "compressed-tensors, another shape": (
-        PACKED | {"weight_shape": torch.tensor([60, 64])},
-        COMPRESSED,
-        "does not fit 60",
-    ),
-    "compressed-tensors, a shape of minus": (
-        PACKED | {"weight_shape": torch.tensor([-61, 64])},
-        COMPRESSED,
-        "at least 1",
-    ),
-    "compressed-tensors, a huge shape": (
-        PACKED | {"weight_shape": torch.tensor([61, 2**62])},
-        COMPRESSED,
-        "does not fit 61 rows of 4611686018427387904",
-    ),
-    "compressed-tensors, a shape of three": (
-        PACKED | {"weight_shape": torch.ones(3).long()},
-        COMPRESSED,
-        r"expected \[2\]",
-    ),
+    "compressed-tensors, another shape": (shaped(60, 64), COMPRESSED, "does not fit 60"),
+    "compressed-tensors, a shape of minus": (shaped(-61, 64), COMPRESSED, "at least 1"),
+    "compressed-tensors, a huge shape": (shaped(61, 2**62), COMPRESSED, "does not fit 61 rows of 4611686018427387904"),
+    "compressed-tensors, a shape of three": (shaped(1, 1, 1), COMPRESSED, r"expected \[2\]"),
     "compressed-tensors, zero points": (
         PACKED | {"weight_zero_point": torch.ones((8, 1), dtype=torch.int32)},
         COMPRESSED,
         r"\(compressed-tensors, asymmetric or with permuted columns\)",
     ),
     "compressed-tensors, a scale of zero for all": (
-        {
-            "weight_packed": BYTES,
-            "weight_scale": torch.ones(61, 1).to(torch.float8_e4m3fn),
-            "weight_global_scale": torch.zeros(1),
-        },
+        {"weight_packed": BYTES, "weight_scale": FLOAT8, "weight_global_scale": torch.zeros(1)},
         COMPRESSED,
         "a scale must be finite and not 0",
     ),
     "ModelOpt, several scales for all": (
-        {"weight": BYTES, "weight_scale": ONES.to(torch.float8_e4m3fn), "weight_scale_2": ONES},
+        {"weight": BYTES, "weight_scale": FLOAT8, "weight_scale_2": ONES},
         {},
         "expected a single number",
     ),
     "torchao, not described": ({"_weight_qdata": INTEGERS, "_weight_scale": ONES}, {}, "does not describe"),
     "GPTQ": (
-        {
-            "qweight": torch.ones((8, 64), dtype=torch.int32),
-            "scales": ONES,
-            "qzeros": torch.ones((1, 8), dtype=torch.int32),
-        },
+        {"qweight": PACKED["weight_packed"], "scales": ONES, "qzeros": PACKED["weight_packed"]},
         {},
         r"I32 with .*scales \(GPTQ or AWQ\), not as plain vectors",
     ),
@@ -217,11 +183,7 @@ OTHER_FAULTS: dict[str, tuple[dict[str, torch.Tensor], dict[str, Any], str]] = {
     ),
     "bitsandbytes, 8 bits": ({"weight": INTEGERS, "SCB": torch.ones(61)}, {}, r"\(bitsandbytes, 8 bits\)"),
     "bitsandbytes, 4 bits": (
-        {
-            "weight": torch.ones((61 * 32, 1), dtype=torch.uint8),
-            "weight.absmax": torch.ones(61),
-            "weight.quant_map": ONES,
-        },
+        {"weight": BYTES, "weight.absmax": torch.ones(61), "weight.quant_map": ONES},
         {},
         r"\(bitsandbytes, 4 bits\)",
     ),

@@ -35,7 +35,6 @@ from hfposemb.models.architectures.families import likely_tables
 from tests.conftest import Build
 from tests.hub import FakeHub
 
-FAMILIES = ("bert", "gpt2", "opt", "bart", "roberta")
 HEADS = {"bert": "MaskedLM", "gpt2": "CausalLM", "opt": "CausalLM", "bart": "Seq2SeqLM", "roberta": "MaskedLM"}
 
 
@@ -76,7 +75,7 @@ def assert_same(here: hpe.Embeddings, there: hpe.Embeddings) -> None:
 
 
 @pytest.mark.usefixtures("forked")
-@pytest.mark.parametrize("model_type", FAMILIES)
+@pytest.mark.parametrize("model_type", HEADS)
 def test_tables_and_inputs_equal_the_models(build: Build, tmp_path: Path, model_type: str) -> None:
     model = build(model_type, f"AutoModelFor{HEADS[model_type]}")
     found = hpe.extract(save(model, tmp_path / "pickled"))
@@ -119,7 +118,6 @@ def test_number_types_and_both_formats(build: Build, tmp_path: Path, dtype: torc
     "around",
     [
         lambda state: {"state_dict": state, "epoch": 3, "optimizer_states": [{"state": {0: torch.ones(2)}}]},
-        lambda state: {"model": state, "step": torch.tensor(4), "arguments": {"lr": 1e-3}},
         lambda state: {"model": {"state_dict": state}},
         lambda state: {f"module.{name}": tensor for name, tensor in state.items()},
         lambda state: {"state_dict": {f"model.{name}": tensor for name, tensor in state.items()}},
@@ -291,7 +289,6 @@ BOMB = b"\x80\x02cbuiltins\nbytearray\nJ\x00\x00\x00\x50\x85R."
 def test_a_bomb_does_not_go_off(tmp_path: Path) -> None:
     path = archive(tmp_path / "bomb.pt", BOMB)
     assert path.stat().st_size < 1300
-    assert len(torch.load(path, weights_only=True)) == 0x50000000, "torch.load itself lets it"
     peak: list[int] = [0]
     with watched(peak), pytest.raises(CheckpointError, match=r"exceeds the limit of 1,000,000,\d{3} bytes of memory"):
         hpe.extract(path)
@@ -323,19 +320,20 @@ def test_a_tensor_larger_than_its_numbers(tmp_path: Path) -> None:
         opened(spread, tmp_path, limits=Limits(pickle_memory=2**28))
 
 
-def broken() -> Iterator[tuple[str, bytes, str]]:
-    """Yield files that are no checkpoints, and what is said of each."""
-    yield "empty", b"", "the file is empty"
-    yield "text", b"hello world", "not written by torch.save"
-    yield "pointer", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"
-    yield "page", b"<!doctype html><html>", "HTML or XML page"
-    yield "zip", b"PK\x05\x06" + bytes(18), "torch cannot load it|is truncated"
-    yield "pickle", pickle.dumps([1, 2, 3], 2), "cannot load it|holds a"
-    yield "cut pickle", pickle.dumps({"a": "b" * 100}, 2)[:50], "is truncated|cannot load it"
-    yield "stop", b"\x80\x02.", "cannot load it"
+BROKEN = {
+    "empty": (b"", "the file is empty"),
+    "text": (b"hello world", "not written by torch.save"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
+    "page": (b"<!doctype html><html>", "HTML or XML page"),
+    "zip": (b"PK\x05\x06" + bytes(18), "torch cannot load it|is truncated"),
+    "pickle": (pickle.dumps([1, 2, 3], 2), "cannot load it|holds a"),
+    "cut pickle": (pickle.dumps({"a": "b" * 100}, 2)[:50], "is truncated|cannot load it"),
+    "stop": (b"\x80\x02.", "cannot load it"),
+}
+"""Files that are no checkpoints, and what is said of each."""
 
 
-@pytest.mark.parametrize(("content", "message"), [case[1:] for case in broken()], ids=[case[0] for case in broken()])
+@pytest.mark.parametrize(("content", "message"), BROKEN.values(), ids=BROKEN)
 @pytest.mark.usefixtures("forked")
 def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / PICKLE).write_bytes(content)
@@ -369,19 +367,13 @@ def test_a_truncated_file(tmp_path: Path, zipped: bool) -> None:
         ({"x" * 300: torch.ones(2, 2)}, "name may have at most 256 bytes"),
         ({"__metadata__": torch.ones(2, 2)}, r"weights\.pt"),
         ({"wte.weight": torch.ones([1] * 12)}, "has 12 axes, the limit is 8"),
+        ({f"t{i}": torch.ones(2) for i in range(60)}, "may list at most 50 tensors"),
     ],
 )
 @pytest.mark.usefixtures("forked")
 def test_what_is_no_state_dict(tmp_path: Path, content: object, message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
-        opened(content, tmp_path)
-
-
-@pytest.mark.usefixtures("forked")
-def test_more_tensors_than_a_file_may_list(tmp_path: Path) -> None:
-    one = torch.ones(2)
-    with pytest.raises(CheckpointError, match="may list at most 50 tensors"):
-        opened({f"t{i}": one.clone() for i in range(60)}, tmp_path, limits=Limits(tensors=50))
+        opened(content, tmp_path, limits=Limits(tensors=50))
 
 
 def test_without_torch_the_line_to_type_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,40 +384,14 @@ def test_without_torch_the_line_to_type_is_given(tmp_path: Path, monkeypatch: py
     assert issubclass(MissingExtraError, HfposembError)
 
 
-OLD = (
-    "2.9.1",
-    "2.5.1+cu121",
-    "2.9",
-    "1.13.1",
-    "2.10.0rc1",
-    "2.10.0a0+b4e4ee8",
-    "2.10.0.dev20251101",
-    "2",
-    "unknown",
-    "",
-)
-SAFE = (
-    "2.10.0",
-    "2.10",
-    "2.10.0+cu128",
-    "2.10.0.post1",
-    "2.10.1",
-    "2.13.0+cpu",
-    "2.14.0a0+git",
-    "2.100",
-    "3.0",
-    "10.0",
-)
-
-
 def test_versions_are_ordered_as_packaging_orders_them() -> None:
-    assert [one for one in OLD if is_safe(one)] == []
-    assert [one for one in SAFE if not is_safe(one)] == []
-    ends = ("", ".0", ".1", "a1", "b2", ".rc1", "-dev1", "+cpu", ".post2", "RC1", ".0c1", "_alpha", "+local.2.0")
+    ends = ["", ".0", ".1", "a1", "b2", ".rc1", "-dev1", "+cpu", ".post2", "RC1", ".0c1", "_alpha", "+local.2.0"]
+    ends += [".0a0+b4e4ee8", ".0.dev20251101", ".1+cu128"]
     for text in (
         f"{major}.{minor}{end}" for major in (0, 1, 2, 3, 11) for minor in (0, 1, 9, 10, 11, 99) for end in ends
     ):
         assert is_safe(text) == (Version(text) >= Version(OLDEST_TORCH)), text
+    assert not any(map(is_safe, ("2", "unknown", "")))
 
 
 @pytest.mark.parametrize("zipped", [True, False])

@@ -62,43 +62,26 @@ def ids(*pieces: str) -> dict[str, int]:
 
 
 def test_byte_level_pieces_are_text(tmp_path: Path) -> None:
-    pieces = [
-        "king",
-        "Ġking",
-        "Ċ",
-        "Ġâ\u0080"[:2] + "Ģ",
-        "âĢĻ",
-        "Ġ1",
-        "é",
-        "ÃŃ",
-        "ĠÐ¼",
-        "!",
-        "ĠĠ",
-        "<|endoftext|>",
-        "a b",
-    ]
-    added = [{"id": 11, "content": "<|endoftext|>", "special": True}, {"id": 13, "content": "   ", "special": False}]
-    labels = labels_of(write(tmp_path, ids(*pieces), added=added, **BYTE_LEVEL), 16)
-    assert labels.pieces[1] == "Ġking"
-    assert dict(zip(labels, labels.pieces, strict=True))["   "] == "   "
-    assert classes(labels) == {
-        "king": "continuation",
-        " king": "word start",
-        "\\n": "word start",
-        " <0xE2 0x80>": "word start",
-        "’": "word start",
-        " 1": "has a digit",
-        "<0xE9>": "continuation",
-        "í": "continuation",
-        " м": "other script",
-        "!": "word start",
-        "  ": "word start",
-        "<|endoftext|>": "special",
-        "a b": "continuation",
-        "   ": "word start",
-        "(padding 14)": "padding",
-        "(padding 15)": "padding",
+    found = {
+        "king": ("king", "continuation"),
+        "Ġking": (" king", "word start"),
+        "Ċ": ("\\n", "word start"),
+        "ĠâĢ": (" <0xE2 0x80>", "word start"),
+        "âĢĻ": ("’", "word start"),
+        "Ġ1": (" 1", "has a digit"),
+        "é": ("<0xE9>", "continuation"),
+        "ÃŃ": ("í", "continuation"),
+        "ĠÐ¼": (" м", "other script"),
+        "!": ("!", "word start"),
+        "ĠĠ": ("  ", "word start"),
+        "<|endoftext|>": ("<|endoftext|>", "special"),
+        "a b": ("a b", "continuation"),
     }
+    added = [{"id": 11, "content": "<|endoftext|>", "special": True}, {"id": 13, "content": "   ", "special": False}]
+    labels = labels_of(write(tmp_path, ids(*found), added=added, **BYTE_LEVEL), 16)
+    assert labels.pieces[:14] == (*found, "   ")
+    padding = {"   ": "word start", "(padding 14)": "padding", "(padding 15)": "padding"}
+    assert classes(labels) == dict(found.values()) | padding
 
 
 def test_bytes_between_characters_are_shown_where_they_are(tmp_path: Path) -> None:
@@ -119,31 +102,29 @@ def test_bytes_between_characters_are_shown_where_they_are(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("parts", [METASPACE, LLAMA], ids=["metaspace", "llama"])
 def test_sentencepiece_pieces_are_text(tmp_path: Path, parts: dict[str, Any]) -> None:
-    pieces = ["<unk>", "<s>", "<0x0A>", "▁king", "king", "▁", "▁▁", ".", "▁日", "ह", "ि", "▁9", "ǅ", "<extra_id_0>"]
-    added = [{"id": row, "content": pieces[row], "special": True} for row in (0, 1, 13)]
-    labels = labels_of(write(tmp_path, [[piece, -1.0] for piece in pieces], added=added, **parts), len(pieces))
-    assert classes(labels) == {
+    found = {
         "<unk>": "special",
         "<s>": "special",
         "<0x0A>": "continuation",
-        " king": "word start",
+        "▁king": "word start",
         "king": "continuation",
-        " ": "word start",
-        "  ": "word start",
+        "▁": "word start",
+        "▁▁": "word start",
         ".": "word start",
-        " 日": "other script",
+        "▁日": "other script",
         "ह": "other script",
         "ि": "other script",
-        " 9": "has a digit",
+        "▁9": "has a digit",
         "ǅ": "continuation",
         "<extra_id_0>": "special",
     }
+    added = [{"id": row, "content": [*found][row], "special": True} for row in (0, 1, 13)]
+    labels = labels_of(write(tmp_path, [[piece, -1.0] for piece in found], added=added, **parts), len(found))
+    assert classes(labels) == {piece.replace("▁", " "): kind for piece, kind in found.items()}
 
 
 def test_wordpieces_keep_their_sign(tmp_path: Path) -> None:
-    vocab = ids("[PAD]", "[unused0]", "king", "##ing", "##9", "##я", "é")
-    labels = labels_of(write(tmp_path, vocab, model={"continuing_subword_prefix": "##"}), 7)
-    assert classes(labels) == {
+    found = {
         "[PAD]": "special",
         "[unused0]": "unused",
         "king": "word start",
@@ -152,6 +133,7 @@ def test_wordpieces_keep_their_sign(tmp_path: Path) -> None:
         "##я": "other script",
         "é": "word start",
     }
+    assert classes(labels_of(write(tmp_path, ids(*found), model={"continuing_subword_prefix": "##"}), 7)) == found
 
 
 @pytest.mark.parametrize("parts", [{}, BYTE_LEVEL], ids=["as GPT-1", "as CLIP"])
@@ -356,24 +338,17 @@ def test_malformed_files_beside_it_are_one_line(tmp_path: Path, file: str, text:
     assert "\n" not in str(error.value)
 
 
-def test_a_file_past_the_limit_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / "tokenizer.json").open("wb") as file:
-        file.truncate(LARGEST_FILE + 1)
-    with pytest.raises(SourceError, match="40 MB"):
-        read_labels(tmp_path, rows=4)
-
-
-def test_a_file_of_too_many_values_is_not_parsed(tmp_path: Path) -> None:
-    raw(tmp_path, "tokenizer.json", "[" + "[]," * (MOST_VALUES + 1) + "0]")
-    with pytest.raises(SourceError, match="1,000,000 values"):
-        read_labels(tmp_path, rows=4)
-
-
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_a_file_of_too_many_lines_is_not_split(tmp_path: Path, end: str) -> None:
-    raw(tmp_path, "vocab.txt", end * (MOST_VALUES + 1))
-    with pytest.raises(SourceError, match="1,000,000 lines"):
-        read_labels(tmp_path, rows=4)
+@pytest.mark.parametrize(
+    ("file", "unit", "limit", "message"),
+    [
+        ("tokenizer.json", " ", LARGEST_FILE, "40 MB"),
+        ("tokenizer.json", "[],", MOST_VALUES, "1,000,000 values"),
+        *(("vocab.txt", end, MOST_VALUES, "1,000,000 lines") for end in ("\n", "\r", "\r\n")),
+    ],
+)
+def test_a_file_past_a_limit_is_not_parsed(tmp_path: Path, file: str, unit: str, limit: int, message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        read_labels(raw(tmp_path, file, "[" + unit * (limit + 1)), rows=4)
 
 
 @pytest.mark.parametrize("indent", [None, 1, 2, 3, 40], ids=str)

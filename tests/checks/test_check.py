@@ -18,7 +18,7 @@ from hfposemb.checks.report_formats import SCHEMA
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
 from hfposemb.models.architectures.tied_types import UNTIED
-from tests.checks.planted import EMBED, change, edit, llama, set_rows, shards, tokenizer, write
+from tests.checks.planted import EMBED, LLAMA, change, edit, llama, set_rows, shards, tokenizer, write
 from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.support.checkpoints.sparse_files import sparse, write_rows
@@ -36,20 +36,9 @@ SHAPES = {
     "input_layernorm": [4096],
     "post_attention_layernorm": [4096],
 }
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "vocab_size": TOKENS,
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": 32,
-    "max_position_embeddings": 8192,
-    "rope_theta": 500_000.0,
-    "tie_word_embeddings": False,
-    "bos_token_id": 128_000,
-    "eos_token_id": 128_009,
-    "torch_dtype": "bfloat16",
-}
+CONFIG = {name: value for name, value in LLAMA.items() if name != "dtype"} | {"torch_dtype": "bfloat16"}
+CONFIG |= {"vocab_size": TOKENS, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 32}
+CONFIG |= {"max_position_embeddings": 8192, "rope_theta": 500_000.0, "bos_token_id": 128_000, "eos_token_id": 128_009}
 
 
 def large(folder: Path, *, zero: int | None = None) -> dict[str, bytes | str | Path]:

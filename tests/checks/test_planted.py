@@ -48,32 +48,29 @@ def renamed(folder: Path) -> None:
 
 
 def drop(name: str) -> Plant:
-    return lambda folder: edit(folder, lambda tensors: tensors.__delitem__(name))
+    return edits(lambda tensors: tensors.__delitem__(name))
 
 
-def swapped_table(folder: Path) -> None:
+def edits(change: Callable[[Arrays], None]) -> Plant:
+    """Return what changes tensors of a checkpoint."""
+    return lambda folder: edit(folder, change)
+
+
+@edits
+def swapped_table(tensors: Arrays) -> None:
     """Let the encoder's table come from the head, as it silently did for MADLAD."""
-
-    def swap(tensors: Arrays) -> None:
-        tensors["encoder.embed_tokens.weight"] = tensors["lm_head.weight"].copy()
-
-    edit(folder, swap)
+    tensors["encoder.embed_tokens.weight"] = tensors["lm_head.weight"].copy()
 
 
-def shifted(folder: Path) -> None:
-    def shift(tensors: Arrays) -> None:
-        tensors["embeddings.position_embeddings.weight"] = sine_rows(0, 64, WIDTH, offset=2).astype(np.float32)
-
-    edit(folder, shift)
+@edits
+def shifted(tensors: Arrays) -> None:
+    tensors[PLACES] = sine_rows(0, 64, WIDTH, offset=2).astype(np.float32)
 
 
 def stored_frequencies(theta: float) -> Plant:
-    def store(tensors: Arrays) -> None:
-        half = WIDTH // 2
-        frequencies = theta ** -(np.arange(0, half, 2) / half)
-        tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = frequencies.astype(np.float32)
-
-    return lambda folder: edit(folder, store)
+    half = WIDTH // 2
+    frequencies = (theta ** -(np.arange(0, half, 2) / half)).astype(np.float32)
+    return edits(lambda tensors: tensors.update({"model.layers.0.self_attn.rotary_emb.inv_freq": frequencies}))
 
 
 def cut_vocabulary(folder: Path) -> None:
@@ -92,26 +89,19 @@ def padded(folder: Path) -> None:
     change(folder, vocab_size=TOKENS + 32)
 
 
-def other_dtype(folder: Path) -> None:
-    def halve(tensors: Arrays) -> None:
-        tensors["lm_head.weight"] = tensors["lm_head.weight"].astype(np.float16)
-
-    edit(folder, halve)
+@edits
+def other_dtype(tensors: Arrays) -> None:
+    tensors["lm_head.weight"] = tensors["lm_head.weight"].astype(np.float16)
 
 
-def equal_rows(folder: Path) -> None:
-    def copy(tensors: Arrays) -> None:
-        tensors["model.embed_tokens.weight"][7] = tensors["model.embed_tokens.weight"][3]
-
-    edit(folder, copy)
+@edits
+def equal_rows(tensors: Arrays) -> None:
+    tensors[EMBED][7] = tensors[EMBED][3]
 
 
-def repeated(folder: Path) -> None:
-    def repeat(tensors: Arrays) -> None:
-        table = tensors["embeddings.position_embeddings.weight"]
-        table[32:] = table[:32]
-
-    edit(folder, repeat)
+@edits
+def repeated(tensors: Arrays) -> None:
+    tensors[PLACES][32:] = tensors[PLACES][:32]
 
 
 def biased(value: float) -> Plant:
@@ -134,6 +124,11 @@ def head_copied(*, tied: bool) -> Plant:
     return plant
 
 
+def stated(name: str = "config.json", **values: object) -> Plant:
+    """Return what changes fields of a JSON file."""
+    return lambda folder: change(folder, name, **values)
+
+
 def another_token(folder: Path) -> None:
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     settings["added_tokens_decoder"]["92"]["content"] = "<|human|>"
@@ -142,7 +137,7 @@ def another_token(folder: Path) -> None:
 
 PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "madlad's swapped table": (t5, swapped_table, "copies-differ", "wrong"),
-    "head untied in the file only": (llama, lambda f: change(f, tie_word_embeddings=True), "head-differs", "wrong"),
+    "head untied in the file only": (llama, stated(tie_word_embeddings=True), "head-differs", "wrong"),
     "head neither tied nor stored": (llama, drop("lm_head.weight"), "head-missing", "wrong"),
     "tied head stored as well": (llama, head_copied(tied=True), "head-stored-twice", "note"),
     "untied head equal to the table": (llama, head_copied(tied=False), "head-equal-untied", "suspicious"),
@@ -166,53 +161,43 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "a wrong base of the frequencies": (llama, stored_frequencies(10_000.0), "rope-stored-differs", "wrong"),
     "a scaling counted twice": (
         llama,
-        lambda f: change(f, rope_scaling={**YARN}, max_position_embeddings=2048),
+        stated(rope_scaling={**YARN}, max_position_embeddings=2048),
         "rope-counted-twice",
         "suspicious",
     ),
     "an unknown scaling": (
         llama,
-        lambda f: change(f, rope_scaling={**YARN, "rope_type": "telechat3-yarn"}),
+        stated(rope_scaling={**YARN, "rope_type": "telechat3-yarn"}),
         "rope-unknown-type",
         "wrong",
     ),
-    "a scaling without its factor": (
-        llama,
-        lambda f: change(f, rope_scaling={"rope_type": "linear"}),
-        "rope-parameter",
-        "wrong",
-    ),
+    "a scaling without its factor": (llama, stated(rope_scaling={"rope_type": "linear"}), "rope-parameter", "wrong"),
     "a scaling that does nothing": (
         llama,
-        lambda f: change(f, rope_scaling={"rope_type": "linear", "factor": 1.0}),
+        stated(rope_scaling={"rope_type": "linear", "factor": 1.0}),
         "rope-no-effect",
         "suspicious",
     ),
     "two bases": (
         llama,
-        lambda f: change(f, rope_parameters={"rope_type": "default", "rope_theta": 5e5}),
+        stated(rope_parameters={"rope_type": "default", "rope_theta": 5e5}),
         "rope-stated-twice",
         "suspicious",
     ),
-    "a base too small": (
-        llama,
-        lambda f: change(f, rope_theta=100.0, max_position_embeddings=8192),
-        "rope-base",
-        "note",
-    ),
+    "a base too small": (llama, stated(rope_theta=100.0, max_position_embeddings=8192), "rope-base", "note"),
     "an attention factor that engines drop": (
         llama,
-        lambda f: change(f, rope_scaling={**YARN, "attention_factor": 1.0, "original_max_position_embeddings": 16}),
+        stated(rope_scaling={**YARN, "attention_factor": 1.0, "original_max_position_embeddings": 16}),
         "rope-engines-differ",
         "note",
     ),
     "a shifted table of positions": (bert, shifted, "positions-shifted", "wrong"),
     "positions copied to extend them": (bert, repeated, "positions-repeated", "suspicious"),
     "positions without vectors": (bert, set_rows(PLACES, slice(50, None), 0), "positions-zero", "suspicious"),
-    "too few positions": (bert, lambda f: change(f, max_position_embeddings=128), "position-rows", "wrong"),
+    "too few positions": (bert, stated(max_position_embeddings=128), "position-rows", "wrong"),
     "texts longer than the positions": (
         bert,
-        lambda f: change(f, "tokenizer_config.json", model_max_length=512),
+        stated("tokenizer_config.json", model_max_length=512),
         "longest-text",
         "suspicious",
     ),
@@ -223,31 +208,26 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
         "missing-ids",
         "suspicious",
     ),
-    "fewer rows than stated": (
-        llama,
-        lambda f: change(f, vocab_size=TOKENS + 3),
-        "vocabulary-size",
-        "wrong",
-    ),
+    "fewer rows than stated": (llama, stated(vocab_size=TOKENS + 3), "vocabulary-size", "wrong"),
     "tokens without rows": (
         llama,
-        lambda f: change(f, "tokenizer_config.json", added_tokens_decoder={"130": {"content": "<|new|>"}}),
+        stated("tokenizer_config.json", added_tokens_decoder={"130": {"content": "<|new|>"}}),
         "token-beyond-table",
         "wrong",
     ),
     "one id, two tokens": (llama, another_token, "two-tokens-one-id", "wrong"),
-    "a special token without a row": (llama, lambda f: change(f, eos_token_id=128_009), "special-id", "wrong"),
-    "another end of text": (llama, lambda f: change(f, eos_token_id=92), "special-ids-differ", "suspicious"),
-    "a padding id without a row": (llama, lambda f: change(f, pad_token_id=TOKENS), "padding-id", "wrong"),
+    "a special token without a row": (llama, stated(eos_token_id=128_009), "special-id", "wrong"),
+    "another end of text": (llama, stated(eos_token_id=92), "special-ids-differ", "suspicious"),
+    "a padding id without a row": (llama, stated(pad_token_id=TOKENS), "padding-id", "wrong"),
     "padding that ends texts": (
         llama,
-        lambda f: change(f, "tokenizer_config.json", pad_token="<|end|>"),
+        stated("tokenizer_config.json", pad_token="<|end|>"),
         "padding-ends-text",
         "note",
     ),
     "a template with an unknown token": (
         llama,
-        lambda f: change(f, "tokenizer_config.json", chat_template="<|system|>{{ messages }}"),
+        stated("tokenizer_config.json", chat_template="<|system|>{{ messages }}"),
         "template-token",
         "suspicious",
     ),
@@ -259,18 +239,18 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     ),
     "a missing shard": (llama, lambda f: shards(f, drop=True), "missing-shard", "wrong"),
     "a tensor in another shard": (llama, lambda f: shards(f, misplace=True), "index-mismatch", "wrong"),
-    "missing layers": (llama, lambda f: change(f, num_hidden_layers=4), "layers-missing", "wrong"),
-    "more layers than stated": (llama, lambda f: change(f, num_hidden_layers=1), "layers-unexplained", "suspicious"),
+    "missing layers": (llama, stated(num_hidden_layers=4), "layers-missing", "wrong"),
+    "more layers than stated": (llama, stated(num_hidden_layers=1), "layers-unexplained", "suspicious"),
     "names of a wrapper": (llama, renamed, "wrapped-names", "suspicious"),
     "an optimizer's state": (
         llama,
-        lambda f: edit(f, lambda tensors: tensors.update({"optimizer.exp_avg": rows(2)})),
+        edits(lambda tensors: tensors.update({"optimizer.exp_avg": rows(2)})),
         "foreign-tensors",
         "note",
     ),
-    "another width": (llama, lambda f: change(f, hidden_size=64), "width", "wrong"),
+    "another width": (llama, stated(hidden_size=64), "width", "wrong"),
     "mixed dtypes": (llama, other_dtype, "mixed-dtypes", "note"),
-    "another dtype": (llama, lambda f: change(f, dtype="bfloat16"), "dtype-differs", "note"),
+    "another dtype": (llama, stated(dtype="bfloat16"), "dtype-differs", "note"),
 }
 """Planted faults: sound checkpoint, plant, the finding and its severity."""
 

@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 
 import hfposemb as hpe
+from tests.checks.planted import change
 from tests.conftest import Build
 from tests.hub import FakeHub
 from tests.support.checkpoints.quantised import MLX, affine, llama, saved
@@ -40,8 +41,7 @@ def test_nothing_is_wrong(build: Build, hub: FakeHub, tmp_path: Path, *, tied: b
 
 def test_tables_that_are_quantised_differently_are_not_compared(build: Build, tmp_path: Path) -> None:
     folder, _, _ = llama(build, tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
+    change(folder, tie_word_embeddings=True)
     found = hpe.check(folder, full=True)
     assert [one.name for one in found.findings] == []
     said = (
@@ -61,6 +61,5 @@ def test_an_equal_head_is_found_among_quantised_tables(build: Build, tmp_path: P
 
 def test_a_width_that_is_wrong_is_found(build: Build, tmp_path: Path) -> None:
     folder = quantised(build, tmp_path / "model", tied=True)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 100}))
+    change(folder, hidden_size=100)
     assert "width" in [one.name for one in hpe.check(folder).findings]

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import transformers
 
 import hfposemb as hpe
 from hfposemb.composition import added_positions
 from hfposemb.composition.added_positions import WHOSE, PositionAddition, add_positions, own_positions
+from tests.architectures.tiny import build
 from tests.support.made_tables import made
 
 
@@ -53,12 +53,7 @@ def test_the_models_own_scale_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_words_and_positions_add_up_to_what_a_scaling_model_feeds_its_first_layer(tmp_path: Path) -> None:
-    config = transformers.MarianConfig(
-        vocab_size=61, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, encoder_ffn_dim=24,
-        decoder_attention_heads=2, decoder_ffn_dim=24, max_position_embeddings=20, scale_embedding=True,
-        pad_token_id=60, decoder_start_token_id=60,
-    )  # fmt: skip
-    model = transformers.MarianModel(config).eval()
+    model = build("marian", changes={"d_model": 16, "scale_embedding": True})
     model.save_pretrained(tmp_path)
     fed: list[torch.Tensor] = []
 

@@ -113,11 +113,11 @@ class Answer:
         """Set the Content-Range of a part."""
         self.headers["Content-Range"] = f"bytes {start}-{stop - 1}/{self.blob.size if total is None else total}"
 
-    def redirect(self, location: str | None, status: int) -> None:
-        """Become a redirect; X-Repo-Commit and the X-Linked headers stay."""
+    def redirect(self, location: str | None) -> None:
+        """Become a redirect of status 302; X-Repo-Commit and the X-Linked headers stay."""
         for name in ("ETag", "Content-Range", "Location"):
             self.headers.pop(name, None)
         if location is not None:
             self.headers["Location"] = location
-        self.status, self.content = status, False
+        self.status, self.content = 302, False
         self.carry(b"Redirecting", "text/plain; charset=utf-8")

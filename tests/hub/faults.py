@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import email.utils
 import gzip as gzip_format
-import itertools
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -51,11 +50,10 @@ def status(
     retry_after: float | str | None = None,
     as_date: bool = False,
     error_code: str | None = None,
-    message: str | None = None,
 ) -> None:
     """Any status with a short JSON body; Retry-After verbatim, or as the date that many seconds from now."""
     answer.status, answer.headers, answer.content = code, {}, False
-    text = message or f"fault {code}"
+    text = f"fault {code}"
     answer.carry(b'{"error":"%s"}' % text.encode(), "application/json; charset=utf-8")
     answer.headers["X-Error-Message"] = text
     if error_code is not None:
@@ -74,9 +72,9 @@ def no_content(answer: Answer) -> None:
 
 
 @_kind("any")
-def garbage(answer: Answer, *, data: bytes = b"\x16\x03\x01 this is not HTTP\r\n\r\n") -> None:
-    """`data` in place of the status line, the headers and the body, then the end of the connection."""
-    answer.raw = data
+def garbage(answer: Answer) -> None:
+    """Bytes that are no HTTP in place of the status line, the headers and the body, then the end of the connection."""
+    answer.raw = b"\x16\x03\x01 this is not HTTP\r\n\r\n"
 
 
 # The connection and the time
@@ -121,36 +119,33 @@ def drip_headers(answer: Answer, *, rate: float) -> None:
 
 
 @_kind("body")
-def tiny_chunks(answer: Answer, *, size: int = 1) -> None:
-    """A body that never ends, as fast as it can, in chunks of `size` bytes."""
+def tiny_chunks(answer: Answer) -> None:
+    """A body that never ends, as fast as it can, in chunks of one byte."""
     endless(answer)
-    answer.piece = size
+    answer.piece = 1
 
 
 @_kind("any")
-def informational(
-    answer: Answer, *, code: int = 103, pause: float = 0.0, padding: int = 0, count: int | None = None
-) -> None:
-    """Answers of status 1xx, `pause` seconds apart, come before the right one: `count` of them, or without end."""
+def informational(answer: Answer, *, pause: float = 0.0, padding: int = 0) -> None:
+    """Answers of status 103, `pause` seconds apart, come before the right one, without end."""
 
     def flood() -> Iterator[bytes]:
-        for _ in itertools.repeat(None) if count is None else range(count):
-            yield b"HTTP/1.1 %d Early Hints\r\nLink: <%s>\r\n\r\n" % (code, b"x" * padding)
+        while True:
+            yield b"HTTP/1.1 103 Early Hints\r\nLink: <%s>\r\n\r\n" % (b"x" * padding)
             time.sleep(pause)
 
     answer.before = flood
 
 
 @_kind("body")
-def drip_trailer(answer: Answer, *, pause: float, count: int | None = None) -> None:
-    """The right body, chunked, and then a trailer, a byte every `pause` seconds: `count` of them, or without end."""
+def drip_trailer(answer: Answer, *, pause: float) -> None:
+    """The right body, chunked, and then a trailer, a byte every `pause` seconds, without end."""
 
     def trailer() -> Iterator[bytes]:
         yield b"X-Trailer: "
-        for _ in itertools.repeat(None) if count is None else range(count):
+        while True:
             yield b"x"
             time.sleep(pause)
-        yield b"\r\n"
 
     answer.framing, answer.after = "chunked", trailer
     answer.headers.pop("Content-Length", None)
@@ -191,8 +186,8 @@ def no_content_length(answer: Answer, *, chunked: bool = False) -> None:
 
 
 @_kind("body")
-def endless(answer: Answer, *, chunked: bool = True) -> None:
-    """A body that never ends: the right one, then zeros; chunked, or without any length."""
+def endless(answer: Answer) -> None:
+    """A body that never ends, chunked: the right one, then zeros."""
     blob, start, stop = answer.blob, answer.start, answer.stop
 
     def stream() -> Iterator[bytes]:
@@ -200,7 +195,7 @@ def endless(answer: Answer, *, chunked: bool = True) -> None:
         while True:
             yield bytes(PIECE)
 
-    answer.stream, answer.framing = stream, "chunked" if chunked else "close"
+    answer.stream, answer.framing = stream, "chunked"
 
 
 # The range
@@ -215,7 +210,7 @@ def range_ignored(answer: Answer) -> None:
 
 @_kind("Content-Range")
 def content_range(answer: Answer, *, wrong: str = "start", value: str | None = None) -> None:
-    """Right bytes, Content-Range `value`, or `wrong`: "start", "total", "unknown", "missing", "unparsable", "unit"."""
+    """Right bytes, Content-Range `value`, or `wrong`: "start", "total", "missing", "unparsable", "unit"."""
     if value is None and wrong == "start":
         shift = -1 if answer.start else 1
         answer.span(answer.start + shift, answer.stop + shift)
@@ -224,22 +219,21 @@ def content_range(answer: Answer, *, wrong: str = "start", value: str | None = N
     elif value is None and wrong == "missing":
         del answer.headers["Content-Range"]
     else:
-        span = f"{answer.start}-{answer.stop - 1}"
-        values = {"unknown": f"bytes {span}/*", "unparsable": "bytes from here", "unit": f"rows {span}/*"}
+        values = {"unparsable": "bytes from here", "unit": f"rows {answer.start}-{answer.stop - 1}/*"}
         answer.headers["Content-Range"] = values[wrong] if value is None else value
 
 
 @_kind("Content-Range")
-def short_part(answer: Answer, *, by: int = 1) -> None:
-    """206 with `by` bytes fewer at the end than asked; Content-Range and Content-Length agree with the body."""
-    answer.stop = max(answer.start + 1, answer.stop - by)
+def short_part(answer: Answer) -> None:
+    """206 with a byte fewer at the end than asked; Content-Range and Content-Length agree with the body."""
+    answer.stop = max(answer.start + 1, answer.stop - 1)
     answer.span(answer.start, answer.stop)
 
 
 @_kind("Content-Range")
-def long_part(answer: Answer, *, by: int = 1, honest: bool = True) -> None:
-    """206 with `by` bytes more than asked (zeros beyond the file); not `honest`: Content-Range is the asked one."""
-    blob, start, stop = answer.blob, answer.start, answer.stop + by
+def long_part(answer: Answer, *, honest: bool = True) -> None:
+    """206 with a byte more than asked (a zero beyond the file); not `honest`: Content-Range is the asked one."""
+    blob, start, stop = answer.blob, answer.start, answer.stop + 1
     if honest:
         answer.span(start, stop, max(blob.size, stop))
 
@@ -275,10 +269,9 @@ def commit(answer: Answer, *, value: str | None = "f" * 40) -> None:
 
 
 @_kind("any")
-def oversized_header(answer: Answer, *, size: int = 200_000, count: int = 1) -> None:
-    """`size` bytes of headers more, over `count` headers."""
-    for number in range(count):
-        answer.headers[f"X-Padding-{number}"] = "x" * (size // count)
+def oversized_header(answer: Answer) -> None:
+    """A header of 200 kB."""
+    answer.headers["X-Padding"] = "x" * 200_000
 
 
 @_kind("any")
@@ -303,12 +296,12 @@ def moves(answer: Answer, *, repo: str, to: str, branch: str = "main") -> None:
 
 
 @_kind("body")
-def html(answer: Answer, *, code: int = 200, size: int = 0) -> None:
-    """A text/html page in place of the answer, 200 or, with Content-Range kept, 206; padded to `size` bytes."""
+def html(answer: Answer, *, code: int = 200) -> None:
+    """A text/html page in place of the answer, 200 or, with Content-Range kept, 206."""
     kept = {name: answer.headers[name] for name in ("Content-Range",) if code == 206 and name in answer.headers}
     answer.status, answer.headers, answer.content = code, kept, False
     page = b"<!DOCTYPE html><html><body><h1>Please log in to the network</h1></body></html>"
-    answer.carry(page.ljust(size), "text/html; charset=utf-8")
+    answer.carry(page, "text/html; charset=utf-8")
 
 
 @_kind("body")
@@ -326,11 +319,11 @@ def gzip(answer: Answer) -> None:
 
 
 @_kind("body")
-def gzip_bomb(answer: Answer, *, size: int = 4 << 30) -> None:
-    """Content-Encoding: gzip of `size` bytes of zeros (a multiple of 1 MiB, about 1/1000 on the wire)."""
+def gzip_bomb(answer: Answer) -> None:
+    """Content-Encoding: gzip of 4 GiB of zeros, about 1/1000 on the wire."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    count = max(1, size >> 20)
+    count = 4 << 10
     head = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
     tail = b"\x03\0" + bytes(8)  # the checksum is wrong: who comes to read it has inflated everything
 
@@ -350,24 +343,24 @@ _TARGETS = {"file": "file:///etc/passwd", "ftp": "ftp://127.0.0.1/model", "metad
 
 
 @_kind("any")
-def redirect_elsewhere(answer: Answer, *, to: str = "elsewhere", code: int = 302) -> None:
+def redirect_elsewhere(answer: Answer, *, to: str = "elsewhere") -> None:
     """Location on the elsewhere host, or `to`: "file", "ftp", "metadata" (169.254.169.254), or any URL verbatim."""
     assert answer.request is not None
     target = answer.elsewhere + answer.request.path if to == "elsewhere" else _TARGETS.get(to, to)
-    answer.redirect(target, code)
+    answer.redirect(target)
 
 
 @_kind("any")
-def redirect_loop(answer: Answer, *, code: int = 302) -> None:
+def redirect_loop(answer: Answer) -> None:
     """Location is the very URL that was asked (with times=None: for ever)."""
     assert answer.request is not None
-    answer.redirect(answer.request.path, code)
+    answer.redirect(answer.request.path)
 
 
 @_kind("any")
-def redirect_without_location(answer: Answer, *, code: int = 302) -> None:
+def redirect_without_location(answer: Answer) -> None:
     """A redirect that does not say where to."""
-    answer.redirect(None, code)
+    answer.redirect(None)
 
 
 def _set(answer: Answer, name: str, value: str | None) -> None:

@@ -74,7 +74,6 @@ class _Repo:
     gated: bool | str = False
     info: dict[str, Any] = field(default_factory=dict)
     commits: dict[str, dict[str, Blob]] = field(default_factory=dict)
-    parents: dict[str, str | None] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, revision: str) -> str | None:
@@ -160,18 +159,16 @@ class FakeHub:
         files: Mapping[str, bytes | str | Path | None],
         *,
         branch: str = "main",
-        keep: bool = True,
         private: bool | None = None,
         gated: bool | str | None = None,
-        lfs: Mapping[str, bool] | None = None,
         **info: Any,
     ) -> str:
         """Commit files to a branch, creating repository and branch where needed; return the commit (40 hex digits).
 
-        The branch's earlier files stay unless `keep` is False; None removes one. A new branch starts empty. `branch`
-        may be any ref: "refs/pr/1", "refs/tags/v1" (found as "v1" too). `lfs` says per file whether it is served by
-        the CDN; otherwise *.safetensors, *.bin and what is above 10 MB. `private`, `gated` (True, "auto", "manual")
-        and `info` (tags, pipeline_tag, library_name, downloads, likes, disabled, ...) last until set again.
+        The branch's earlier files stay; None removes one. A new branch starts empty. `branch` may be any ref:
+        "refs/pr/1", "refs/tags/v1" (found as "v1" too). The CDN serves *.safetensors, *.bin and what is above 10 MB.
+        `private`, `gated` (True, "auto", "manual") and `info` (tags, pipeline_tag, library_name, downloads, likes, ...)
+        last until set again.
         """
         with self._lock:
             made = self._repos.setdefault(repo, _Repo(repo))
@@ -180,15 +177,15 @@ class FakeHub:
             made.info |= info
             tip = made.refs.get(branch)
             commit = _commit_id(repo, branch, len(made.commits), files)
-            tree = dict(made.commits[tip]) if tip and keep else {}
+            tree = dict(made.commits[tip]) if tip else {}
             for path, data in files.items():
                 if data is None:
                     tree.pop(path, None)
                     continue
                 data = data.encode() if isinstance(data, str) else data
-                tree[path] = blob(path, data, commit, lfs=(lfs or {}).get(path))
+                tree[path] = blob(path, data, commit)
             self._blobs |= {file.oid: file for file in tree.values() if file.lfs}
-            made.commits[commit], made.parents[commit], made.refs[branch] = tree, tip, commit
+            made.commits[commit], made.refs[branch] = tree, commit
             return commit
 
     def rename(self, old: str, new: str) -> None:
@@ -316,11 +313,6 @@ class FakeHub:
         url = urlsplit(request.path)
         query = {name.removesuffix("[]"): values for name, values in parse_qs(url.query).items()}
         match url.path.strip("/").split("/"):
-            case ["api", "whoami-v2"] if token:
-                orgs: list[str] = []
-                return in_json({"type": "user", "id": "0", "name": "tester", "fullname": "Tester", "orgs": orgs})
-            case ["api", "whoami-v2"]:
-                return failed(401, "Invalid username or password.")
             case ["api", "repos", "create"]:
                 return self._writing.create(request, token)
             case ["api", "validate-yaml"]:
@@ -339,7 +331,7 @@ class FakeHub:
                 found = self._find(request, "/".join(rest[:at]), token, files=True)
                 return self._file(request, found, rest[at:], cached=True) if isinstance(found, _Repo) else found
             case ["api", "models", *rest]:
-                bare = len(rest) == 1 or rest[1] in ("revision", "tree", "refs", "commits", "paths-info")
+                bare = len(rest) == 1 or rest[1] in ("revision", "tree", "refs")
                 rest = rest if bare else ["/".join(rest[:2]), *rest[2:]]
                 found = self._find(request, rest[0], token)
                 return self._api(request, found, rest[1:], query) if isinstance(found, _Repo) else found
@@ -368,8 +360,6 @@ class FakeHub:
             if token:
                 return failed(404, "Repository not found", "RepoNotFound")
             return failed(401, "Invalid username or password.", "RepoNotFound")
-        if files and repo.info.get("disabled"):
-            return failed(403, "Access to this resource is disabled.")
         if files and repo.gated and not allowed:
             start = f"Access to model {name} is restricted"
             if token:
@@ -433,27 +423,12 @@ class FakeHub:
         if action == "revision":
             return in_json(_model(repo, commit, blobs=_flag(query, "blobs")))
         if action == "tree":
-            items = _tree(repo, commit, path, deep=_flag(query, "recursive"), expand=_flag(query, "expand"))
+            items = _tree(repo, commit, path, deep=_flag(query, "recursive"))
             if path and not items:
                 answer = failed(404, f"{path} does not exist on {commit}", "EntryNotFound")
                 answer.headers["X-Repo-Commit"] = commit
                 return answer
             return self._paged(request, items, 1000)
-        if action == "paths-info":
-            asked = parse_qs(request.body.decode())
-            everything = {
-                item["path"]: item for item in _tree(repo, commit, "", deep=True, expand=_flag(asked, "expand"))
-            }
-            return in_json([everything[path] for path in asked.get("paths", []) if path in everything])
-        if action == "commits":
-            history: list[dict[str, Any]] = []
-            at: str | None = commit
-            while at:
-                title = f"Commit {list(repo.commits).index(at)}"
-                author = [{"user": repo.name.split("/")[0]}]
-                history.append({"id": at, "title": title, "message": "", "authors": author, "date": repo.date(at)})
-                at = repo.parents[at]
-            return self._paged(request, history, 1000)
         return failed(404, "Sorry, we can't find the page you are looking for.")
 
     def _listing(self, query: dict[str, list[str]], token: str) -> list[dict[str, Any]]:
@@ -553,7 +528,7 @@ def _model(repo: _Repo, commit: str, *, blobs: bool = False) -> dict[str, Any]:
     return identity | flags | times | defaults | counts | known | repo.info
 
 
-def _tree(repo: _Repo, commit: str, under: str, *, deep: bool, expand: bool) -> list[dict[str, Any]]:
+def _tree(repo: _Repo, commit: str, under: str, *, deep: bool) -> list[dict[str, Any]]:
     """Return files and folders under a path as the Hub lists them."""
     items: dict[str, dict[str, Any]] = {}
     prefix = f"{under}/" if under else ""
@@ -569,7 +544,4 @@ def _tree(repo: _Repo, commit: str, under: str, *, deep: bool, expand: bool) -> 
             items[path] = {"type": "file", "oid": file.oid[:40], "size": file.size, "path": path}
             if file.lfs:
                 items[path]["lfs"] = {"oid": file.oid, "size": file.size, "pointerSize": 134}
-    if expand:
-        for item in items.values():
-            item["lastCommit"] = {"id": commit, "title": "Commit", "date": repo.date(commit)}
     return list(items.values())

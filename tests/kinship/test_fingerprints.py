@@ -176,7 +176,6 @@ def numbers(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[
 
 HOSTILE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
-    "noise": lambda path: path.write_bytes(b"x" * 5000),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-3000]),
     "longer": lambda path: path.write_bytes(path.read_bytes() + b"more"),
     "large": lambda path: path.write_bytes(b"\0" * (MOST_FILE_BYTES + 1)),

@@ -54,6 +54,11 @@ def unrelated(independent: Rows) -> list[Kinship]:
     return [hpe.kinship(*pair) for pair in combinations(opened, 2)]
 
 
+def each(left: Rows, right: Rows) -> list[Kinship]:
+    """Compare the tables of two lists, each with the one at its place; the longer list is cut."""
+    return [hpe.kinship(source(a), source(b)) for a, b in zip(left, right, strict=False)]
+
+
 @pytest.fixture(scope="module")
 def made(independent: Rows, children: dict[str, Rows]) -> dict[str, list[Kinship]]:
     found = {
@@ -63,18 +68,15 @@ def made(independent: Rows, children: dict[str, Rows]) -> dict[str, list[Kinship
         ]
         for kind, (make, _) in MADE.items()
     }
-    for kind in ("continued", "continued on other data"):
-        tables = children[kind]
-        found[kind] = [hpe.kinship(source(a), source(b)) for a, b in zip(independent[:BASES], tables, strict=True)]
-    averaged = (children["continued"] + children["continued on other data"]) / 2
-    found["averaged"] = [hpe.kinship(source(a), source(b)) for a, b in zip(independent[:BASES], averaged, strict=True)]
+    one, other = (children[kind] for kind in ("continued", "continued on other data"))
     early = trained(starts(range(BASES)), range(900, 900 + BASES), steps=40, half=0)
-    found["one start"] = [hpe.kinship(source(a), source(b)) for a, b in zip(early, children["one start"], strict=True)]
-    found["siblings"] = [
-        hpe.kinship(source(a), source(b))
-        for a, b in zip(children["continued"], children["continued on other data"], strict=True)
-    ]
-    return found
+    return found | {
+        "continued": each(independent, one),
+        "continued on other data": each(independent, other),
+        "averaged": each(independent, (one + other) / 2),
+        "one start": each(early, children["one start"]),
+        "siblings": each(one, other),
+    }
 
 
 @pytest.mark.parametrize("kind", [*MADE, "continued", "continued on other data", "averaged", "siblings", "one start"])
@@ -86,8 +88,7 @@ def test_every_lineage_is_told(made: dict[str, list[Kinship]], kind: str) -> Non
 def test_one_start_is_seen_until_training_has_moved_the_rows_far_from_it(
     independent: Rows, children: dict[str, Rows], made: dict[str, list[Kinship]]
 ) -> None:
-    pairs = zip(independent[:BASES], children["one start, long ago"], strict=True)
-    late = [hpe.kinship(source(a), source(b)) for a, b in pairs]
+    late = each(independent, children["one start, long ago"])
     cosines = [np.median([one.evidence[1].value for one in several]) for several in (late, made["one start"])]
     assert 0 < cosines[0] < cosines[1]
 
@@ -111,28 +112,18 @@ def test_the_score_tells_kin_from_others(made: dict[str, list[Kinship]], unrelat
     assert area >= 0.99
 
 
-def shared(a: Rows, b: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows that are compared, in their order, centred and of length 1: written anew, in float64."""
-    hashes = token_hashes(source(a).token)
-    order = np.argsort(hashes)[:256]
-    pair = [rows[order].astype(np.float64) for rows in (a, b)]
-    pair = [rows - rows.mean(axis=0) for rows in pair]
-    x, y = (rows / np.sqrt((rows**2).sum(axis=1))[:, None] for rows in pair)
-    return x, y
+def shared(rows: Rows, *, scaled: bool = False) -> NDArray[np.float64]:
+    """Return the rows that are compared, in their order, centred and of length 1: written anew, in float64.
 
-
-def scaled(a: Rows, b: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the same rows with columns of one variance before they are of length 1."""
-    both = []
-    for rows in (a, b):
-        some = rows[np.argsort(token_hashes(source(rows).token))[:256]].astype(np.float64)
-        some = (some - some.mean(axis=0)) / some.std(axis=0)
-        both.append(some / np.linalg.norm(some, axis=1)[:, None])
-    return both[0], both[1]
+    With ``scaled`` the columns are of one variance before that.
+    """
+    some = rows[np.argsort(token_hashes(source(rows).token))[:256]].astype(np.float64)
+    some = (some - some.mean(axis=0)) / (some.std(axis=0) if scaled else 1)
+    return np.asarray(some / np.sqrt((some**2).sum(axis=1))[:, None])
 
 
 def test_the_cosine_and_its_null_are_those_of_bases_turned_at_random(independent: Rows) -> None:
-    x, y = scaled(independent[0], independent[1])
+    x, y = (shared(rows, scaled=True) for rows in independent[:2])
     found = hpe.kinship(source(independent[0]), source(independent[1]))
     cosine = found.evidence[1]
     assert cosine.value == pytest.approx((x * y).sum(axis=1).mean(), abs=1e-10)
@@ -144,7 +135,7 @@ def test_the_cosine_and_its_null_are_those_of_bases_turned_at_random(independent
 
 
 def test_the_rotation_and_the_columns_are_those_of_scipy(independent: Rows) -> None:
-    x, y = shared(independent[0], independent[1])
+    x, y = map(shared, independent[:2])
     rotation = orthogonal_procrustes(x[::2], y[::2])[0]
     turned = x[1::2] @ rotation
     cosines = (turned * y[1::2]).sum(axis=1) / np.linalg.norm(turned, axis=1)
@@ -152,7 +143,7 @@ def test_the_rotation_and_the_columns_are_those_of_scipy(independent: Rows) -> N
     assert found.evidence[2].value == pytest.approx(cosines.mean(), abs=1e-10)
 
     moved = MADE["permuted, with signs and noise"][0](independent[0], np.random.default_rng(1))
-    x, y = shared(independent[0], moved.token.vectors)
+    y = shared(moved.token.vectors)
     size = np.abs(np.corrcoef(x[::2].T, y[::2].T)[:WIDTH, WIDTH:])
     rows, columns = linear_sum_assignment(-size)
     signs = np.sign(np.einsum("ij,ij->j", x[::2], y[::2][:, columns]))

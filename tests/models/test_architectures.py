@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import transformers
 
 import hfposemb as hpe
 from hfposemb.cli.main import main
@@ -22,6 +21,7 @@ from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
 from tests.architectures.tiny import CannotBuildError, build
+from tests.checks.planted import change
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,8 +118,7 @@ def test_verify_sees_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [check.verdict for check in found.of("position table")] == ["different"]
     assert not found.passed
     assert found.of("position table")[0].difference == pytest.approx(1e-6, rel=0.1)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "roberta", "pad_token_id": 0}))
+    change(tmp_path, model_type="roberta", pad_token_id=0)
     assert main(["verify", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1
@@ -130,11 +129,9 @@ def test_wrong_frequencies_and_layouts_are_seen(tmp_path: Path) -> None:
     model: Any = build("cohere")
     model.save_pretrained(tmp_path)
     assert compare(hpe.extract(tmp_path), model).passed
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "llama"}))
+    change(tmp_path, model_type="llama")
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary layout")] == ["different"]
-    config["rope_parameters"]["rope_theta"] = 20_000.0
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    change(tmp_path, model_type="cohere", rope_parameters={"rope_type": "default", "rope_theta": 20_000.0})
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary freq")] == ["different"]
 
 
@@ -168,15 +165,8 @@ def test_nothing_counts_as_equal_that_was_not_compared() -> None:
 
 
 def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> None:
-    config = transformers.FalconConfig(
-        vocab_size=61,
-        hidden_size=24,
-        num_hidden_layers=1,
-        num_attention_heads=6,
-        alibi=True,
-        new_decoder_architecture=False,
-    )
-    model = transformers.FalconModel(config).eval()
+    sizes = {"hidden_size": 24, "num_attention_heads": 6}
+    model = build("falcon", changes={**sizes, "alibi": True, "new_decoder_architecture": False})
     model.save_pretrained(tmp_path)
     found = hpe.extract(tmp_path)
     position = found.position
@@ -189,15 +179,8 @@ def test_falcon_with_alibi_keeps_raw_and_effective_slopes(tmp_path: Path) -> Non
 
 
 def test_patches_of_a_rectangular_image_know_their_grid(tmp_path: Path) -> None:
-    config = transformers.ViTConfig(
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=24,
-        image_size=(32, 48),
-        patch_size=8,
-    )
-    transformers.ViTModel(config).save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_attention_heads": 2}
+    build("vit", changes={**sizes, "image_size": (32, 48), "patch_size": 8}).save_pretrained(tmp_path)
     position = hpe.extract(tmp_path).position
     assert isinstance(position, Absolute)
     assert position.grid is not None
@@ -222,8 +205,7 @@ def test_a_model_of_images_turns_by_rows_and_columns_as_its_module(tmp_path: Pat
     model = build("dinov3_vit")
     model.save_pretrained(tmp_path)
     patch = model.config.patch_size
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"image_size": [patch * side // 14 for side in size]}))
+    change(tmp_path, image_size=[patch * side // 14 for side in size])
     found = hpe.extract(tmp_path)
     rows, columns = (side // 14 for side in size)
     angles = model.rope_embeddings(torch.zeros(1, 3, patch * rows, patch * columns))
@@ -275,9 +257,7 @@ def test_parts_for_images_and_sound_have_their_rotary_positions(
 
 def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
     build("llama").save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    more = {"model_type": "llama-next", "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0}
-    (tmp_path / "config.json").write_text(json.dumps(config | more))
+    change(tmp_path, model_type="llama-next", rope_freq_constant=5e5, rotary_scaling_factor=1.0)
     found = hpe.extract(tmp_path)
     assert any("'llama-next' is unknown" in note for note in found.notes)
     assert any("states rope_freq_constant, of which" in note for note in found.notes)

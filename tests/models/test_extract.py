@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-import transformers
 
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, MissingTableError, SourceError
 from hfposemb.tables.sources import SampleSource
+from tests.checks.planted import change, edit
 from tests.conftest import ABSOLUTE, Build
 
 OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "opt": 2, "bart": 2, "mbart": 2}
@@ -123,23 +123,18 @@ def test_aliases_of_the_header_are_resolved(build: Build, tmp_path: Path) -> Non
 def test_a_tied_head_is_the_last_resort(build: Build, tmp_path: Path) -> None:
     model = build("gpt2", "AutoModelForCausalLM")
     model.save_pretrained(tmp_path)
-    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    tensors["lm_head.weight"] = tensors.pop("transformer.wte.weight")
-    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    edit(tmp_path, lambda tensors: tensors.update({"lm_head.weight": tensors.pop("transformer.wte.weight")}))
     embeddings = hpe.extract(tmp_path)
     _assert_tables(embeddings, model, "gpt2")
     assert "lm_head.weight" in embeddings.notes[0]
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    change(tmp_path, tie_word_embeddings=False)
     with pytest.raises(MissingTableError, match="has no token table"):
         _ = hpe.extract(tmp_path).token
 
 
 def test_two_candidates_are_both_named(build: Build, tmp_path: Path) -> None:
     build("gpt2").save_pretrained(tmp_path)
-    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    tensors["other.wte.weight"] = torch.zeros(5, 16)
-    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    edit(tmp_path, lambda tensors: tensors.update({"other.wte.weight": np.zeros((5, 16), np.float32)}))
     embeddings = hpe.extract(tmp_path)
     assert embeddings.token.shape == (61, 16)
     said = "token: using wte.weight, since its path is shorter; ?token=TENSOR names another: other.wte.weight"
@@ -171,9 +166,7 @@ def test_llama_gives_tokens_and_names_its_positions(build: Build, tmp_path: Path
 
 def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_path: Path) -> None:
     build("llama").save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["rope_parameters"] = {"rope_type": "spiral", "rope_theta": 1e4}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    change(tmp_path, rope_parameters={"rope_type": "spiral", "rope_theta": 1e4})
     position = hpe.extract(tmp_path).position
     assert position.kind == "rotary"
     with pytest.raises(MissingTableError, match="'spiral'"):
@@ -295,44 +288,7 @@ def test_weights_that_are_not_there() -> None:
         _ = hpe.extract(layer).token.vectors
 
 
-TINY: dict[str, dict[str, object]] = {
-    "bloom": {"vocab_size": 61, "hidden_size": 24, "n_layer": 1, "n_head": 12},
-    "mpt": {"vocab_size": 61, "d_model": 24, "n_layers": 1, "n_heads": 12, "max_seq_len": 64},
-    "t5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
-    "mt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
-    "umt5": {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
-}
-
-
-def tiny(model_type: str, folder: Path) -> Any:
-    torch.manual_seed(0)
-    model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model(model_type, **TINY[model_type])).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter))
-    model.save_pretrained(folder)
-    return model
-
-
-def test_alibi_equals_the_models_own(tmp_path: Path) -> None:
-    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
-    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
-
-    length = 9
-    for model_type in ("bloom", "mpt"):
-        model = tiny(model_type, tmp_path / model_type)
-        position = hpe.extract(tmp_path / model_type).position
-        assert position.kind == "alibi"
-        if model_type == "bloom":
-            theirs = build_alibi_tensor(torch.ones(1, length), 12, torch.float32)[:, 0]
-        else:
-            theirs = build_mpt_alibi_tensor(12, length)[:, 0]
-        # Theirs is the bias of each key for the last query, up to a constant that softmax takes away.
-        theirs = theirs - theirs[:, -1:]
-        ours = -np.multiply.outer(position.slopes, length - 1 - np.arange(length))
-        assert np.allclose(ours, theirs.numpy(), atol=1e-6)
-        weight = model.get_input_embeddings().weight.detach().numpy()
-        assert np.array_equal(hpe.extract(tmp_path / model_type).token.vectors, weight)
+T5 = {"vocab_size": 61, "d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2}
 
 
 @pytest.mark.parametrize("heads", range(1, 34))
@@ -345,8 +301,9 @@ def test_slopes_of_any_number_of_heads(heads: int) -> None:
 
 
 @pytest.mark.parametrize("model_type", ["t5", "mt5", "umt5"])
-def test_relative_biases_equal_the_models_own(tmp_path: Path, model_type: str) -> None:
-    model = tiny(model_type, tmp_path)
+def test_relative_biases_equal_the_models_own(build: Build, tmp_path: Path, model_type: str) -> None:
+    model = build(model_type, **T5)
+    model.save_pretrained(tmp_path)
     found = hpe.extract(tmp_path)
     assert list(found.positions) == ["encoder", "decoder"]
     assert any("layers have their own biases" in note for note in found.notes) == (model_type == "umt5")

@@ -37,14 +37,11 @@ def write(folder: Path, tensors: Mapping[str, NDArray[Any]], **files: object) ->
 @pytest.mark.parametrize(
     ("token", "position"),
     [
-        ("_orig_mod.transformer.wte.weight", "_orig_mod.transformer.wpe.weight"),
-        ("module.bert.embeddings.word_embeddings.weight", "module.bert.embeddings.position_embeddings.weight"),
         ("embedding.word_embeddings.weight", "embedding.position_embeddings.weight"),
         (
             "module.language_model.embedding.word_embeddings.weight",
             "module.language_model.embedding.position_embeddings.weight",
         ),
-        ("decoder.token_embedding.weight", "decoder.positional_embedding"),
     ],
 )
 def test_prefixes_of_training_scripts(tmp_path: Path, token: str, position: str) -> None:

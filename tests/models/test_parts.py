@@ -112,32 +112,18 @@ def test_a_part_is_chosen_for_all_sources_or_one_by_one(folders: dict[str, Path]
 def test_the_report_names_the_stack_in_its_headings(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = hpe.extract(str(folders["whisper"]))
+    whisper, bart = (str(folders[name]) for name in ("whisper", "bart"))
+    source = hpe.extract(whisper)
     page = report(source, comparison=hpe.compare(source, draws=0))
     assert "<h2>Decoder positions</h2>" in page
     assert "30 decoder positions" in page
     assert "--part decoder" in page, "the command that gives the page again"
     out = tmp_path / "report.html"
     common = ["--draws", "0", "--words", ""]
-    assert main(["compare", str(folders["whisper"]), *common, "--part", "encoder", "--out", str(out)]) == 0
+    assert main(["compare", whisper, *common, "--part", "encoder", "--out", str(out)]) == 0
     assert "<h2>Encoder positions</h2>" in out.read_text(encoding="utf-8")
-    assert (
-        main(
-            [
-                "compare",
-                str(folders["whisper"]),
-                str(folders["bart"]),
-                *common,
-                "--part",
-                "-",
-                "--part",
-                "decoder",
-                "--json",
-            ]
-        )
-        == 0
-    )
-    assert main(["compare", str(folders["whisper"]), *common, "--part", "vision"]) == 1
+    assert main(["compare", whisper, bart, *common, "--part", "-", "--part", "decoder", "--json"]) == 0
+    assert main(["compare", whisper, *common, "--part", "vision"]) == 1
     assert "no source has a part 'vision'" in capsys.readouterr().err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from hfposemb.errors import SourceError
 from hfposemb.models.verification.verifying import verify
 from hfposemb.tables.rotary import Rotary
+from tests.checks.planted import change
 from tests.conftest import Build
 
 
@@ -29,9 +29,7 @@ def test_a_tiny_vocabulary_is_fed_ids_that_it_has(tmp_path: Path, build: Build, 
 def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     model: Any = build("gpt2")
     model.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    tiny = {"model_type": "bert", "vocab_size": 3, "pad_token_id": 7}  # torch asserts that padding is a word
-    (tmp_path / "config.json").write_text(json.dumps(config | tiny))
+    change(tmp_path, model_type="bert", vocab_size=3, pad_token_id=7)  # torch asserts that padding is a word
     with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
         verify(str(tmp_path))
 
@@ -66,20 +64,15 @@ def test_rotary_frequencies_are_compared_beyond_the_trained_length(
     assert not verify(str(tmp_path)).passed
 
 
-def headed(folder: Path, *, tied: bool) -> Path:
+def headed(build: Build, folder: Path, *, tied: bool) -> Path:
     """Save a small GPT-2 with a head of its own, or the token table's."""
-    import transformers
-
-    config = transformers.GPT2Config(
-        vocab_size=60, n_embd=8, n_layer=1, n_head=2, n_positions=16, tie_word_embeddings=tied
-    )
-    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    build("gpt2", "AutoModelForCausalLM", tie_word_embeddings=tied).save_pretrained(folder)  # type: ignore[operator]
     return folder
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_heads_are_compared_with_the_class_that_was_saved(tmp_path: Path, tied: bool) -> None:
-    found = verify(str(headed(tmp_path, tied=tied)))
+def test_heads_are_compared_with_the_class_that_was_saved(build: Build, tmp_path: Path, tied: bool) -> None:
+    found = verify(str(headed(build, tmp_path, tied=tied)))
     (check,) = found.of("output head")
     assert (check.verdict, check.difference) == ("equal", 0.0)
     assert check.ours.endswith(", tied" if tied else ", untied")
@@ -87,20 +80,19 @@ def test_heads_are_compared_with_the_class_that_was_saved(tmp_path: Path, tied: 
     assert {"token table", "position table", "first layer's input"} <= {check.what for check in found.checks}
 
 
-def test_a_head_that_differs_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    headed(tmp_path, tied=False)
+def test_a_head_that_differs_fails(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    headed(build, tmp_path, tied=False)
     monkeypatch.setattr("hfposemb.models.architectures.head_names.HEAD_ENDINGS", ("wpe.weight",))
     found = verify(str(tmp_path))
     (check,) = found.of("output head")
     assert check.verdict == "different"
-    assert check.theirs.startswith("vectors of transformer.wpe.weight [16, 8], not [60, 8]")
+    assert check.theirs.startswith("vectors of transformer.wpe.weight [20, 16], not [61, 16]")
     assert not found.passed
 
 
-def test_a_head_that_the_checkpoint_lacks_is_not_compared(tmp_path: Path) -> None:
-    headed(tmp_path, tied=True)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+def test_a_head_that_the_checkpoint_lacks_is_not_compared(build: Build, tmp_path: Path) -> None:
+    headed(build, tmp_path, tied=True)
+    change(tmp_path, tie_word_embeddings=False)
     (check,) = verify(str(tmp_path)).of("output head")
     assert check.verdict == "not compared"
     assert "tie_word_embeddings is false, but no tensor is named as one" in check.ours

@@ -227,7 +227,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler responds at 'tcp://127.0.0.1:1'"),
         ("127.0.0.1", "'127.0.0.1' is not the address of a Dask scheduler, such as tcp://host:8786"),
-        ("none://127.0.0.1:1", "'none://127.0.0.1:1' is not the address of a Dask scheduler"),
     ],
 )
 def test_a_scheduler_that_is_not_there(

@@ -89,20 +89,12 @@ def test_a_source_is_written_as_it_is_read(text: str) -> None:
     assert str(parse_source(text)) == text
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_a_source_or_an_error(text: str) -> None:
+@given(st.text(max_size=200) | st.text(alphabet="ab/@.-_~:%\\ \x00é", max_size=20))
+def test_any_text_is_a_source_or_an_error_and_only_marked_paths_are_local(text: str) -> None:
     try:
         source = parse_source(text)
     except SourceError:
         return
     assert isinstance(source, HubSource | LocalSource | BuiltinSource | SampleSource)
-
-
-@given(st.text(alphabet="ab/@.-_~:%\\ \x00é", max_size=20))
-def test_only_marked_paths_are_local(text: str) -> None:
-    try:
-        source = parse_source(text)
-    except SourceError:
-        return
     if isinstance(source, LocalSource):
         assert text.strip().startswith((".", "/", "~", "\\"))

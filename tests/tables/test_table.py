@@ -44,15 +44,6 @@ def test_digest_names_the_numbers() -> None:
     assert len({make(one).digest, make(two).digest, make(one * 2).digest, make(one.astype(np.float64)).digest}) == 4
 
 
-def test_vectors_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        make([[1.0, 2.0]]).vectors[0, 0] = 3
-
-
-def test_finite_rows() -> None:
-    assert make([[1.0, 2.0], [np.nan, 0.0], [np.inf, 0.0]]).finite.tolist() == [True, False, False]
-
-
 def test_labels_by_text_and_by_piece() -> None:
     labels = Labels((" king", "##ing", "king"), ("Ġking", "##ing", "king"), np.zeros(3, np.uint8))
     table = make(np.zeros((3, 2)), named=lambda: labels)
@@ -64,11 +55,6 @@ def test_labels_by_text_and_by_piece() -> None:
         table.row("queen")
     with pytest.raises(InputError, match="its rows are 0 to 2"):
         table.row(3)
-
-
-def test_a_word_is_found_behind_its_space() -> None:
-    labels = Labels((" king", "x"), ("Ġking", "x"), np.zeros(2, np.uint8))
-    assert labels.find("king") == 0
 
 
 def test_of_equal_texts_the_word_is_found_before_the_fragment() -> None:
@@ -87,23 +73,12 @@ def test_what_is_no_table_is_refused(vectors: object) -> None:
         make(vectors)
 
 
-def test_rows_out_of_range() -> None:
-    with pytest.raises(InputError, match="rows 1:4"):
-        make(np.zeros((3, 2))).rows(1, 4)
-
-
 def test_frames_and_back() -> None:
     words = hpe.extract("sample:bert").token
     again = hpe.from_arrays(token=words.to_frame()).token
     assert again.dtype == words.dtype
     assert np.array_equal(again.vectors, words.vectors)
     assert tuple(again.labels) == tuple(words.labels)
-
-
-def test_to_frame() -> None:
-    frame = make([[1.0, 2.0], [3.0, 4.0]]).to_frame()
-    assert frame.shape == (2, 2)
-    assert list(frame.index) == ["0", "1"]
 
 
 def test_lazy_mapping_makes_each_value_once() -> None:

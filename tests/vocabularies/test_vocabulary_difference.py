@@ -24,6 +24,15 @@ from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, ren
 PAIRS = pairs()
 SAMPLES = Path(hpe.__file__).parent / "samples"
 CODES = {"same": 0, "cannot tell": 2}
+ANSWERS = {
+    "same": ["yes"] * 3,
+    "same ids": ["yes"] * 3,
+    "moved": ["with a map", "no", "with a map"],
+    "extended": ["with a map", "yes", "with a map"],
+    "different": ["no"] * 3,
+    "cannot tell": ["cannot tell"] * 3,
+}
+"""What a verdict answers to a merge, a draft model and a distillation."""
 
 
 @pytest.mark.parametrize("planted", PAIRS)
@@ -31,9 +40,7 @@ def test_planted_pairs(tmp_path: Path, planted: str) -> None:
     pair: Pair = PAIRS[planted]
     found = hpe.vocabulary_difference(write(tmp_path / "a", pair.a), write(tmp_path / "b", pair.b))
     assert found.verdict == pair.verdict, str(found)
-    wanted = pair.answers.split("/") if "/" in pair.answers else pair.answers.split(" ")
-    wanted = ["cannot tell"] * 3 if pair.answers == "cannot tell" else wanted
-    assert [one.answer for one in found.answers.values()] == wanted, str(found)
+    assert [one.answer for one in found.answers.values()] == ANSWERS[pair.verdict], str(found)
     assert found.exit_code == CODES.get(pair.verdict, 1)
     assert not pair.finding or pair.finding in {one.name for one in found.findings}, str(found)
     assert pair.verdict != "same" or not any(one.matters for one in found.findings)
@@ -118,6 +125,14 @@ def test_the_command_ends_with_2_if_it_cannot_read(tmp_path: Path, capsys: pytes
         assert (said.out, said.err.count("\n")) == ("", 1)
 
 
+def ids_of(sample: str, text: str) -> list[int]:
+    """Return what the tokenizer of a sample cuts a text into."""
+    reference = Tokenizer.from_file(str(SAMPLES / sample / "tokenizer.json"))
+    reference.no_truncation()
+    reference.no_padding()
+    return list(reference.encode(text, add_special_tokens=False).ids)
+
+
 def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "The queen's king, 北京 и Привет naïve 3.14\n" * 2_000
     path = tmp_path / "text.txt"
@@ -126,13 +141,10 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     said = json.loads(capsys.readouterr().out)
     jsonschema.validate(said, SCHEMA)
     (found,) = said["texts"]
-    reference = Tokenizer.from_file(str(SAMPLES / "minilm" / "tokenizer.json"))
-    reference.no_truncation()
-    reference.no_padding()
-    ids = reference.encode(text, add_special_tokens=False).ids
+    ids = ids_of("minilm", text)
     model = hpe.extract("sample:minilm")
     assert (found["tokens"], found["used"], found["words"]) == (len(ids), len(set(ids)), 16_000)
-    assert found["unknown"] == ids.count(reference.token_to_id("[UNK]"))
+    assert found["unknown"] == ids.count(model.token.row("[UNK]"))
     assert (
         found["unused_bytes"]
         == (model.token.shape[0] - len(set(ids))) * model.token.shape[1] * model.token.dtype.itemsize
@@ -181,11 +193,7 @@ def test_files_of_text_are_read_within_bounds(
 @pytest.mark.parametrize("sample", ["bert", "gpt2", "minilm"])
 def test_the_counts_are_those_of_tokenizers(sample: str) -> None:
     text = "The queen's king, naïve 3.14 walked\n" * 3
-    reference = Tokenizer.from_file(str(SAMPLES / sample / "tokenizer.json"))
-    reference.no_truncation()
-    reference.no_padding()
-    found = hpe.text_coverage(f"sample:{sample}", text)
-    ids = reference.encode(text, add_special_tokens=False).ids
+    found, ids = hpe.text_coverage(f"sample:{sample}", text), ids_of(sample, text)
     assert found.counts == Counter(ids)
     assert found.tokens / found.words == len(ids) / len(text.split())
     with pytest.raises(InputError, match="text must be a text"):

@@ -49,11 +49,8 @@ def refused(source: object) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["folder", "file", "hub"])
-def test_without_tables_the_base_model_is_named(hub: FakeHub, tmp_path: Path, where: str) -> None:
-    folder = write(tmp_path / "adapter", LAYERS)
-    hub.add("a/adapter", {path.name: path for path in folder.iterdir()})
-    said = refused({"folder": folder, "file": folder / "adapter_model.safetensors", "hub": "a/adapter"}[where])
+def test_of_a_file_without_tables_the_base_model_is_named(tmp_path: Path) -> None:
+    said = refused(write(tmp_path / "adapter", LAYERS) / "adapter_model.safetensors")
     assert f"a PEFT adapter (LORA) of “{BASE}” and contains no complete table; open “{BASE}” instead" in said
 
 

@@ -67,11 +67,9 @@ def test_rows_are_those_that_peft_merges(made: Made, kind: str) -> None:
 
 def test_from_the_hub_the_base_is_fetched_only_when_named(made: Made, hub: FakeHub, tmp_path: Path) -> None:
     folder = made("tokens beside LoRA")
-    config = json.loads((folder / "adapter" / "adapter_config.json").read_text())
-    stated = tmp_path / "stated.json"
-    stated.write_text(json.dumps(config | {"base_model_name_or_path": "a/base"}))
-    files = {path.name: path for path in (folder / "adapter").iterdir()} | {"adapter_config.json": stated}
-    hub.add("a/adapter", files)
+    (tmp_path / "adapter").mkdir()
+    adapter = changed(made, tmp_path / "adapter", kind="tokens beside LoRA", base_model_name_or_path="a/base")
+    hub.add("a/adapter", {path.name: path for path in adapter.iterdir()})
     hub.add("a/base", {path.name: path for path in (folder / "base").iterdir()})
     with pytest.raises(SourceError, match=r"\?base=a/base"):
         hpe.extract("a/adapter")
@@ -84,9 +82,9 @@ def test_from_the_hub_the_base_is_fetched_only_when_named(made: Made, hub: FakeH
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).token, merged.token)
 
 
-def changed(made: Made, tmp_path: Path, **options: object) -> Path:
+def changed(made: Made, tmp_path: Path, *, kind: str = "LoRA", **options: object) -> Path:
     """Write an adapter with other options."""
-    adapter = made("LoRA") / "adapter"
+    adapter = made(kind) / "adapter"
     config = json.loads((adapter / "adapter_config.json").read_text())
     (tmp_path / "adapter_config.json").write_text(json.dumps(config | options))
     (tmp_path / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
@@ -133,12 +131,9 @@ def test_an_adapter_for_another_model(made: Made, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [None, [], [1, "x"], [-1], {"embed_tokens": "x"}, 3])
 def test_ids_of_trained_tokens_are_numbers(made: Made, tmp_path: Path, ids: object) -> None:
-    adapter = made("tokens beside LoRA") / "adapter"
-    config = json.loads((adapter / "adapter_config.json").read_text()) | {"trainable_token_indices": ids}
-    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
-    (tmp_path / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+    adapter = changed(made, tmp_path, kind="tokens beside LoRA", trainable_token_indices=ids)
     with pytest.raises(CheckpointError, match="must list the ids of the trained tokens"):
-        hpe.extract(tmp_path, base=made("LoRA") / "base")
+        hpe.extract(adapter, base=made("LoRA") / "base")
 
 
 def test_only_adapters_have_a_base(made: Made) -> None:

@@ -41,11 +41,9 @@ def test_a_concept_of_the_library(hub: FakeHub, tmp_path: Path, name: str) -> No
         assert table.provenance.tensor == "<cat>"
 
 
-def test_files_of_the_web_interface(tmp_path: Path) -> None:
-    torch.save({"string_to_token": {"*": 265}, "string_to_param": {"*": THREE}, "name": "cat"}, tmp_path / "cat.pt")
+def test_a_file_of_the_web_interface(tmp_path: Path) -> None:
     save_file({"emb_params": THREE}, tmp_path / "cat.safetensors")
-    for name in ("cat.pt", "cat.safetensors"):
-        np.testing.assert_array_equal(hpe.extract(tmp_path / name).token.vectors, THREE)
+    np.testing.assert_array_equal(hpe.extract(tmp_path / "cat.safetensors").token.vectors, THREE)
 
 
 def test_both_encoders_can_be_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.conftest import FULL
 from tests.support.checkpoints import malformed_gguf as made
 from tests.support.checkpoints.malformed import Case
 from tests.support.checkpoints.malformed_gguf import CASES, finished
-from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_refused, peaks
+from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_one_line, assert_refused, peaks
 
 GENERATED = 100_000 if FULL else 10_000
 """Processor time of one refusal; tests that run at the same time take a part of the caches."""
@@ -224,10 +224,7 @@ def assert_sound(raw: bytes) -> bool:
     try:
         header = read_header(Memory(raw))
     except CheckpointError as error:
-        message = str(error)
-        assert message.startswith("a.gguf: ")
-        assert message.isprintable()
-        assert len(message) <= 300, message
+        assert_one_line(Path("a.gguf"), str(error))
         return False
     plain = plainly(raw)
     assert list(plain) == list(header.tensors)

@@ -161,15 +161,6 @@ def external(tmp_path: Path) -> tuple[Path, Array]:
     return tmp_path, table
 
 
-def test_external_data_is_read_from_its_own_file(external: tuple[Path, Array]) -> None:
-    folder, table = external
-    source = hpe.extract(folder)
-    same(source.token.vectors, table)
-    same(source.head.vectors, table)
-    assert source.token.provenance.file == "model.onnx_data"
-    assert source.token.provenance.file_bytes == (folder / "model.onnx_data").stat().st_size
-
-
 def test_external_data_that_is_missing_or_cut(external: tuple[Path, Array]) -> None:
     folder, _ = external
     data = folder / "model.onnx_data"
@@ -477,12 +468,15 @@ def test_several_exports_are_listed_and_safetensors_come_first(tmp_path: Path) -
     same(hpe.extract(tmp_path).token.vectors, HEAD)
 
 
-def test_a_repository_of_exports(hub: FakeHub, external: tuple[Path, Array]) -> None:
+def test_external_data_is_read_from_its_own_file(hub: FakeHub, external: tuple[Path, Array]) -> None:
     folder, table = external
-    files = {f"onnx/{one.name}": one.read_bytes() for one in folder.iterdir()}
-    hub.add("me/exports", {**files, "config.json": json.dumps({"model_type": "gpt2", "vocab_size": 200}).encode()})
-    for name in ("me/exports", "me/exports/onnx/model.onnx"):
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "vocab_size": 200}))
+    files = {f"onnx/{one.name}": one for one in folder.iterdir() if one.name != "config.json"}
+    hub.add("me/exports", {**files, "config.json": folder / "config.json"})
+    for name in (folder, "me/exports", "me/exports/onnx/model.onnx"):
         source = hpe.extract(name)
+        assert str(source.token.provenance.file).endswith("model.onnx_data")
+        assert source.token.provenance.file_bytes == (folder / "model.onnx_data").stat().st_size
         same(source.token.vectors, table)
         same(source.head.vectors, table)
         assert source.config["model_type"] == "gpt2"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
-import subprocess
-import sys
+from pathlib import Path
 
 import onnx
 import pytest
@@ -13,62 +11,28 @@ from onnx import numpy_helper
 
 from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
-from tests.support.checkpoints.hostile_onnx import CASES, TANGLED, tables
+from tests.support.checkpoints.hostile_onnx import CASES, TANGLED, opened, tables
+from tests.support.checkpoints.malformed import Case
 from tests.support.checkpoints.onnx_files import looked_up, model, random_table
-from tests.support.checkpoints.refusals import LINUX
+from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_one_line, assert_refused, peaks
 
-MEMORY = 150_000_000
 MUTATIONS = 100_000 if FULL else 6_000
-BULK = [name for name in CASES if name.startswith("bulk")] if LINUX else []
+FILES = tuple(Case(name, build, suffix=".onnx") for name, build in CASES.items())
+BULK = tuple(case for case in FILES if LINUX and case.name.startswith("bulk"))
 """Cases that are built once, where their peak memory is measured."""
 
 
-def assert_one_line(message: str) -> None:
-    assert message.startswith("model.onnx: ")
-    assert message.isprintable()
-    assert len(message) <= 300
-
-
-@pytest.mark.parametrize("name", [name for name in CASES if name not in BULK])
-def test_a_hostile_file_is_refused_in_one_line(name: str) -> None:
-    content = CASES[name]()
-    with pytest.raises(CheckpointError) as caught:
-        tables(content)
-    assert_one_line(str(caught.value))
-
-
-CHILD = """
-import gc, json, sys
-from hfposemb.errors import CheckpointError
-from tests.support.checkpoints.hostile_onnx import CASES, tables
-
-def status(key):
-    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
-
-peaks = {}
-for name in sys.argv[1:]:
-    content = CASES[name]()
-    gc.collect()
-    open("/proc/self/clear_refs", "w").write("5")
-    base = status("VmRSS")
-    try:
-        tables(content)
-    except CheckpointError as error:
-        peaks[name] = status("VmHWM") - base, str(error)
-print(json.dumps(peaks))
-"""
+@pytest.mark.parametrize("case", [case for case in FILES if case not in BULK], ids=lambda case: case.name)
+def test_a_hostile_file_is_refused_in_one_line(case: Case, tmp_path: Path) -> None:
+    assert_refused(case, tmp_path, opened)
 
 
 @pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
-def test_no_hostile_file_takes_150_megabytes() -> None:
-    said = subprocess.run([sys.executable, "-c", CHILD, *BULK], capture_output=True, text=True, check=True).stdout
-    found = json.loads(said)
-    assert list(found) == BULK
-    for _, message in found.values():
-        assert_one_line(message)
-    peaks = {name: peak for name, (peak, _) in found.items()}
-    assert max(peaks.values()) < MEMORY, peaks
-    assert max(peaks.values()) > 1_000_000  # it does measure
+def test_no_hostile_file_takes_150_megabytes(tmp_path: Path) -> None:
+    found = peaks(BULK, tmp_path, reader="tests.support.checkpoints.hostile_onnx:opened")
+    assert list(found) == [case.name for case in BULK]
+    assert max(found.values()) < MEMORY, found
+    assert max(found.values()) > 1_000_000  # it does measure
 
 
 @pytest.mark.parametrize("name", TANGLED)
@@ -109,7 +73,7 @@ def test_what_is_read_of_mutated_files_is_what_onnx_reads() -> None:
         try:
             checkpoint, found = tables(changed)
         except CheckpointError as error:
-            assert_one_line(str(error))
+            assert_one_line(Path("model.onnx"), str(error))
             continue
         theirs = {one.name: one for one in onnx.load_model_from_string(changed).graph.initializer}
         for name, ours in found.items():

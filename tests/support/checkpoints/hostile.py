@@ -194,9 +194,9 @@ def _tokenizers() -> tuple[Case, ...]:
     def unigram(vocab: Any, unknown: int) -> dict[str, Any]:
         return tokenizer(model={"type": "Unigram", "unk_id": unknown, "vocab": vocab})
 
-    def one(name: str, made: Callable[[], Any], *refused: str) -> None:
+    def one(name: str, made: Any, *refused: str) -> None:
         def build() -> dict[str, bytes]:
-            text = made()
+            text = made() if callable(made) else made
             raw = text if isinstance(text, bytes) else text if isinstance(text, str) else json.dumps(text)
             return {"tokenizer.json": raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw}
 
@@ -241,7 +241,7 @@ def _tokenizers() -> tuple[Case, ...]:
     one("template-many-pieces", lambda: tokenizer(post_processor=_template([*[_CLS] * 9_000, _A], [7] * 200)), "inputs")
     one(
         "pads-to-the-moon",
-        lambda: tokenizer(
+        tokenizer(
             padding={"strategy": {"Fixed": 10**12}, "direction": "Right", "pad_to_multiple_of": None}
             | {"pad_id": 0, "pad_type_id": 0, "pad_token": "x"}
         ),
@@ -254,51 +254,43 @@ def _tokenizers() -> tuple[Case, ...]:
             lambda text=encoded: normal({"type": "Precompiled", "precompiled_charsmap": text}),
             "inputs",
         )
-    one("charsmap-a-number", lambda: normal({"type": "Precompiled", "precompiled_charsmap": 3}), "inputs")
-    one("chunks-of-nothing", lambda: tokenizer(pre_tokenizer={"type": "FixedLength", "length": 0}), "inputs")
+    one("charsmap-a-number", normal({"type": "Precompiled", "precompiled_charsmap": 3}), "inputs")
+    one("chunks-of-nothing", tokenizer(pre_tokenizer={"type": "FixedLength", "length": 0}), "inputs")
     one(
         "template-without-its-token",
-        lambda: tokenizer(post_processor=_template([_CLS, _A], [7]) | {"special_tokens": {}}),
+        tokenizer(post_processor=_template([_CLS, _A], [7]) | {"special_tokens": {}}),
         "inputs",
     )
-    one("merges-that-do-not-exist", lambda: bpe({"t": 0, "h": 1}, [["t", "h"], ["zz", "q"]]), "inputs")
-    one("merges-without-a-sum", lambda: bpe({"t": 0, "h": 1}, [["t", "h"]]), "inputs")
+    one("merges-that-do-not-exist", bpe({"t": 0, "h": 1}, [["t", "h"], ["zz", "q"]]), "inputs")
+    one("merges-without-a-sum", bpe({"t": 0, "h": 1}, [["t", "h"]]), "inputs")
     one(
         "merge-prefix-past-the-piece",
-        lambda: bpe({"t": 0, "h": 1, "th": 2}, [["t", "h"]], continuing_subword_prefix="zzzzzz"),
+        bpe({"t": 0, "h": 1, "th": 2}, [["t", "h"]], continuing_subword_prefix="zzzzzz"),
         "inputs",
     )
-    one("merges-a-number", lambda: bpe({"t": 0}, 7), "inputs")
-    one("unknown-token-missing", lambda: words({"x": 0}, "?"), "inputs")
+    one("merges-a-number", bpe({"t": 0}, 7), "inputs")
+    one("unknown-token-missing", words({"x": 0}, "?"), "inputs")
     one(
         "byte-fallback-of-itself",
-        lambda: bpe({"<0x74>": 0, "<0x3C>": 1}, [], byte_fallback=True, unk_token="<0x74>", fuse_unk=True),
+        bpe({"<0x74>": 0, "<0x3C>": 1}, [], byte_fallback=True, unk_token="<0x74>", fuse_unk=True),
     )
-    one(
-        "byte-fallback-unknown-missing",
-        lambda: bpe({"<0x74>": 0}, [], byte_fallback=True, unk_token="<0xZZ>"),
-        "inputs",
-    )
-    one("dropout-of-seven", lambda: bpe({"t": 0}, [], dropout=7.5), "inputs")
-    one("unigram-unknown-past-the-end", lambda: unigram([["a", 0]], 9), "inputs")
-    one("model-nobody-knows", lambda: tokenizer(model={"type": "modeling_x", "vocab": IDS}), "inputs")
-    one("ids-past-32-bits", lambda: words({"a": 2**32}), "labels", "inputs")
-    one("ids-past-31-bits", lambda: words({"a": 2**31}), "labels", "inputs")
-    one("ids-negative", lambda: words({"a": -1}), "labels", "inputs")
-    one(
-        "ids-without-a-row",
-        lambda: words({"the": 2**31 - 1, "?": 0}, "?"),
-        "inputs",
-    )
+    one("byte-fallback-unknown-missing", bpe({"<0x74>": 0}, [], byte_fallback=True, unk_token="<0xZZ>"), "inputs")
+    one("dropout-of-seven", bpe({"t": 0}, [], dropout=7.5), "inputs")
+    one("unigram-unknown-past-the-end", unigram([["a", 0]], 9), "inputs")
+    one("model-nobody-knows", tokenizer(model={"type": "modeling_x", "vocab": IDS}), "inputs")
+    one("ids-past-32-bits", words({"a": 2**32}), "labels", "inputs")
+    one("ids-past-31-bits", words({"a": 2**31}), "labels", "inputs")
+    one("ids-negative", words({"a": -1}), "labels", "inputs")
+    one("ids-without-a-row", words({"the": 2**31 - 1, "?": 0}, "?"), "inputs")
     one(
         "special-ids-without-a-row",
-        lambda: tokenizer(
+        tokenizer(
             post_processor={"type": "RobertaProcessing", "sep": ["x", 4_000_000_000], "cls": ["y", 2**32 - 1]}
             | {"trim_offsets": True, "add_prefix_space": True}
         ),
         "inputs",
     )
-    one("ids-twice", lambda: words({"a": 0, "b": 0}))
+    one("ids-twice", words({"a": 0, "b": 0}))
     # large files
     one("64-megabytes-of-space", lambda: b" " * (64 * 2**20 - 2) + b"{}", "labels", "inputs")
     one("64-megabytes-of-one-text", lambda: b'{"x":"' + b"x" * (64 * 2**20 - 8) + b'"}', "labels", "inputs")
@@ -309,27 +301,24 @@ def _tokenizers() -> tuple[Case, ...]:
     one("three-million-objects", lambda: b'{"x":[' + b"{}," * 3_000_000 + b"1]}", "labels", "inputs")
     one("merges-never-closed", lambda: b'{"x":[' + b'"merges":[],' * 3_300_000, "labels", "inputs")
     one("merges-of-a-million", lambda: bpe(IDS, [["t", "h"]] * 1_000_000), "inputs")
-    one(
-        "a-megabyte-token",
-        lambda: words(IDS | {"x" * 10**6: 11}),
-    )
+    one("a-megabyte-token", lambda: words(IDS | {"x" * 10**6: 11}))
     one("ten-megabytes-of-emoji", lambda: f'{{"model":{{"vocab":{{"{"🙂" * 2_500_000}":1}}}}}}', "inputs")
     one("twenty-megabytes-of-emoji", lambda: f'{{"model":{{"vocab":{{"{"🙂" * 5_000_000}":1}}}}}}', "labels", "inputs")
     one("added-tokens-a-million", lambda: tokenizer(added_tokens=_added(400_000)), "labels", "inputs")
     one("added-tokens-ten-thousand", lambda: tokenizer(added_tokens=_added(10_000)))
-    one("added-tokens-invisible", lambda: tokenizer(added_tokens=_added(6, _INVISIBLE.__getitem__, first=6)), "inputs")
-    one("added-token-empty", lambda: tokenizer(added_tokens=_added(1, lambda _: "")))
+    one("added-tokens-invisible", tokenizer(added_tokens=_added(6, _INVISIBLE.__getitem__, first=6)), "inputs")
+    one("added-token-empty", tokenizer(added_tokens=_added(1, lambda _: "")))
     # shapes
-    one("decoders-nested-50", lambda: _nested('{"type":"Sequence","decoders":[', '{"type":"Fuse"}', "]}", 50))
-    one("decoders-nested-100", lambda: _nested('{"type":"Sequence","decoders":[', "", "]}", 100), "inputs")
+    one("decoders-nested-50", _nested('{"type":"Sequence","decoders":[', '{"type":"Fuse"}', "]}", 50))
+    one("decoders-nested-100", _nested('{"type":"Sequence","decoders":[', "", "]}", 100), "inputs")
     one(
         "decoders-nested-100000",
         lambda: _nested('{"type":"Sequence","decoders":[', "", "]}", 100_000),
         "labels",
         "inputs",
     )
-    one("a-list", lambda: "[]", "labels", "inputs")
-    one("code", lambda: tokenizer(auto_map={"AutoTokenizer": ["modeling_x.T", None]}), "inputs")
+    one("a-list", "[]", "labels", "inputs")
+    one("code", tokenizer(auto_map={"AutoTokenizer": ["modeling_x.T", None]}), "inputs")
     # files without a tokenizer.json
     add("vocab-txt-not-utf-8", lambda: {"vocab.txt": b"a\n\xff\n"}, "labels", "inputs")
     add("vocab-txt-of-lines", lambda: {"vocab.txt": b"\n" * (39 * 2**20)}, "labels", "inputs")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -101,9 +102,12 @@ def with_node(content: bytes) -> bytes:
     return file(graph(more=field(1, content)))
 
 
+def with_attributes(*attributes: bytes, operator: bytes = b"Cast") -> bytes:
+    return with_node(field(4, operator) + field(2, b"z") + b"".join(field(5, one) for one in attributes))
+
+
 def _structure() -> Iterator[tuple[str, Build]]:
     yield "empty", lambda: b""
-    yield "one-byte", lambda: b"\x08"
     yield "text", lambda: b"version https://git-lfs.github.com/spec/v1\n"
     yield "page", lambda: b"<!DOCTYPE html><html></html>"
     yield "zip", lambda: b"PK\x03\x04" + bytes(40)
@@ -116,16 +120,13 @@ def _structure() -> Iterator[tuple[str, Build]]:
     yield "graph-too-long", lambda: field(1, 10) + over(7, len(graph()) + 1) + graph()
     yield "graph-of-2-to-the-62", lambda: field(1, 10) + over(7, 2**62) + graph()
     yield "cut", lambda: file()[:-9]
-    yield "cut-in-data", lambda: file()[:150]
     yield "field-zero", lambda: file(more=b"\x00\x01")
     yield "field-too-large", lambda: file(more=varint(2**29 << 3) + b"\x01")
     yield "group", lambda: file(more=varint(30 << 3 | 3) + varint(30 << 3 | 4))
     yield "wire-type-six", lambda: file(more=varint(30 << 3 | 6))
     yield "number-of-11-bytes", lambda: file(more=varint(30 << 3) + b"\xff" * 10 + b"\x01")
     yield "number-of-70-bits", lambda: file(more=varint(30 << 3) + b"\xff" * 9 + b"\x7f")
-    yield "number-unended", lambda: file(more=varint(30 << 3) + b"\xff")
     yield "opset-broken", lambda: file(more=field(8, b"\x12\x7f"))
-    yield "metadata-broken", lambda: file(more=field(14, b"\x0a\x7f"))
     yield "output-type-broken", lambda: file(graph(more=field(12, field(1, b"y") + field(2, b"\x0a\x7f"))))
     yield "input-unnamed", lambda: file(graph(more=field(11, b"")))
     yield "input-named-twice", lambda: file(graph(more=field(11, field(1, b"a") + field(1, b"b"))))
@@ -135,17 +136,12 @@ def _structure() -> Iterator[tuple[str, Build]]:
 def _tensors() -> Iterator[tuple[str, Build]]:
     yield "name-missing", lambda: file(graph(more=field(5, tensor("x").replace(field(8, b"x"), b""))))
     yield "name-twice", lambda: with_table(again=field(8, b"table"))
-    yield (
-        "name-not-utf-8",
-        lambda: file(graph(more=field(5, tensor(name="x", type=field(2, 1)).replace(b"x", b"\xff")))),
-    )
     yield "name-with-newline", lambda: file(graph(more=field(5, tensor("a\nb"))))
     yield "name-too-long", lambda: file(graph(more=field(5, tensor("n" * 1025))))
     yield "duplicate", lambda: file(graph(more=field(5, tensor())))
     yield "duplicate-of-a-node", lambda: with_node(field(4, b"Cast") + field(2, b"table"))
     yield "type-missing", lambda: with_table(type=b"")
     yield "type-zero", lambda: with_table(type=field(2, 0))
-    yield "type-99", lambda: with_table(type=field(2, 99))
     yield "type-negative", lambda: with_table(type=field(2, 2**64 - 1))
     yield "type-twice", lambda: with_table(again=field(2, 1))
     yield "type-too-wide", lambda: with_table(type=field(2, 11))
@@ -156,7 +152,6 @@ def _tensors() -> Iterator[tuple[str, Build]]:
     yield "dims-overflow", lambda: with_table(dims=(field(1, 2**62) + field(1, 2**62)))
     yield "dims-overflow-to-zero", lambda: with_table(dims=field(1, 0) + field(1, 2**62) * 3)
     yield "dims-larger", lambda: with_table(dims=field(1, 7) + field(1, 4))
-    yield "dims-smaller", lambda: with_table(dims=field(1, 5) + field(1, 4))
     yield "data-missing", lambda: with_table(data=b"")
     yield "data-twice", lambda: with_table(again=field(9, VALUES))
     yield "data-in-two-fields", lambda: with_table(again=field(4, VALUES))
@@ -164,7 +159,6 @@ def _tensors() -> Iterator[tuple[str, Build]]:
     yield "data-is-a-number", lambda: with_table(data=field(9, 5))
     yield "doubles-of-a-float", lambda: with_table(data=field(10, VALUES))
     yield "integers-of-a-float", lambda: with_table(data=field(5, VALUES))
-    yield "integers-too-few", lambda: with_table(type=field(2, 10), data=field(5, b"\x01" * 23))
     yield "integers-unended", lambda: with_table(type=field(2, 10), data=field(5, b"\x81" * 24))
     yield "integers-too-large", lambda: with_table(type=field(2, 10), data=field(5, b"\xff\xff\x7f" * 24))
     yield "integers-negative", lambda: with_table(type=field(2, 10), data=field(5, (b"\xff" * 9 + b"\x01") * 24))
@@ -198,25 +192,12 @@ def _nodes() -> Iterator[tuple[str, Build]]:
     yield "node-operator-a-number", lambda: with_node(field(4, 7))
     yield "node-output-twice", lambda: with_node(field(4, b"Split") + field(2, b"z") * 2)
     yield "node-input-not-utf-8", lambda: with_node(field(4, b"Cast") + field(1, b"\xff") + field(2, b"z"))
-    yield "attribute-unnamed", lambda: with_node(field(4, b"Cast") + field(2, b"z") + field(5, field(3, 1)))
-    yield (
-        "attribute-twice",
-        lambda: with_node(field(4, b"Cast") + field(2, b"z") + field(5, field(1, b"to") + field(3, 1)) * 2),
-    )
-    yield (
-        "attribute-float-cut",
-        lambda: with_node(
-            field(4, b"Cast") + field(2, b"z") + field(5, field(1, b"to") + varint(2 << 3 | 5) + b"\x00")
-        ),
-    )
-    yield (
-        "attribute-tensor-wrong",
-        lambda: with_node(
-            field(4, b"Constant") + field(2, b"z") + field(5, field(1, b"value") + field(5, tensor(dims=field(1, 7))))
-        ),
-    )
+    yield "attribute-unnamed", lambda: with_attributes(field(3, 1))
+    yield "attribute-twice", lambda: with_attributes(field(1, b"to") + field(3, 1), field(1, b"to") + field(3, 1))
+    yield "attribute-float-cut", lambda: with_attributes(field(1, b"to") + varint(2 << 3 | 5) + b"\x00")
+    wrong = field(1, b"value") + field(5, tensor(dims=field(1, 7)))
+    yield "attribute-tensor-wrong", lambda: with_attributes(wrong, operator=b"Constant")
     yield "graphs-too-deep", lambda: file(graph(more=nested(9)))
-    yield "graphs-1000-deep", lambda: file(graph(more=nested(1000)))
     yield "graphs-in-lists-too-deep", lambda: file(graph(more=nested(40, number=11)))
     yield "types-too-deep", lambda: file(graph(more=field(12, field(1, b"y") + field(2, deep_type(1000)))))
 
@@ -288,7 +269,12 @@ class Held:
         return (self.name, *self.others)
 
 
-def tables(content: bytes) -> tuple[OnnxCheckpoint, dict[str, NDArray[np.float32]]]:
+def opened(path: Path) -> object:
+    """Read the tables of a file on disk."""
+    return tables(path.read_bytes(), path.name)
+
+
+def tables(content: bytes, name: str = "model.onnx") -> tuple[OnnxCheckpoint, dict[str, NDArray[np.float32]]]:
     """Return what is read of the tables of every role."""
-    checkpoint = open_onnx(Held(content))
+    checkpoint = open_onnx(Held(content, name))
     return checkpoint, {name: checkpoint.read(name) for names in checkpoint.roles().tables.values() for name in names}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import pickle
 import struct
 import zipfile
@@ -69,15 +68,10 @@ def _headers() -> dict[str, str | bytes]:
 
     return {
         # the text as a whole
-        "text-spaces-only": " " * 40,
         "text-leading-space": f" {VALID}",
-        "text-leading-newline": f"\n{VALID}",
         "text-byte-order-mark": b"\xef\xbb\xbf" + VALID.encode(),
         "text-utf-16": VALID.encode("utf-16-le"),
         "text-array": f"[{VALID}]",
-        "text-string": '"t"',
-        "text-null": "null",
-        "text-number": "12",
         "text-trailing-nul": f"{VALID}\0",
         "text-trailing-newline": f"{VALID}\n",
         "text-trailing-letter": f"{VALID}  x",
@@ -89,28 +83,20 @@ def _headers() -> dict[str, str | bytes]:
         "text-trailing-comma": f"{{{tensor},}}",
         "text-leading-comma": f"{{,{tensor}}}",
         "text-no-colon": f'{{"t" {ENTRY}}}',
-        "text-single-quotes": VALID.replace('"', "'"),
-        "text-comment": f"{{/* */{tensor}}}",
-        "text-name-without-quotes": f"{{t:{ENTRY}}}",
         "text-form-feed-as-space": f"{{\f{tensor}}}",
         "nesting-arrays": '{"t":' + "[" * 100_000 + "]" * 100_000 + "}",
         "nesting-objects": '{"t":' * 100_000 + "1" + "}" * 100_000,
         "nesting-in-extra-field": field(x="[" * 100_000 + "]" * 100_000),
         # names
         "name-not-utf-8": b'{"\xff\xfe":' + ENTRY.encode() + b"}",
-        "name-overlong-utf-8": b'{"\xc0\xaf":' + ENTRY.encode() + b"}",
-        "name-cut-utf-8": b'{"\xe2\x82":' + ENTRY.encode() + b"}",
         "name-utf-8-surrogate": b'{"\xed\xa0\x80":' + ENTRY.encode() + b"}",
         "name-lone-surrogate": f'{{"\\ud800":{ENTRY}}}',
         "name-reversed-surrogates": f'{{"\\ude00\\ud83d":{ENTRY}}}',
         "name-control-character": f'{{"a\x01b":{ENTRY}}}',
         "name-raw-newline": f'{{"a\nb":{ENTRY}}}',
-        "name-escaped-nul": f'{{"a\\u0000b":{ENTRY}}}',
         "name-escaped-newline": f'{{"a\\nb":{ENTRY}}}',
-        "name-terminal-escape": f'{{"\\u001b[2J":{ENTRY}}}',
         "name-bidi-override": f'{{"\u202etxet":{ENTRY}}}',
         "name-bad-escape": f'{{"\\x41":{ENTRY}}}',
-        "name-short-unicode-escape": f'{{"\\u12":{ENTRY}}}',
         "name-empty": f'{{"":{ENTRY}}}',
         "name-one-megabyte": f'{{"{"n" * 1_000_000}":{ENTRY}}}',
         "name-reserved-by-escape": f'{{"__metadat\\u0061__":{ENTRY}}}',
@@ -125,9 +111,7 @@ def _headers() -> dict[str, str | bytes]:
         "duplicate-dtype-for-shape": field(shape="", dtype='"F32","dtype":"F32"'),
         # metadata
         "metadata-list": f'{{"__metadata__":["a"],{tensor}}}',
-        "metadata-string": f'{{"__metadata__":"a",{tensor}}}',
         "metadata-number-value": f'{{"__metadata__":{{"a":1}},{tensor}}}',
-        "metadata-null-value": f'{{"__metadata__":{{"a":null}},{tensor}}}',
         "metadata-nested-value": f'{{"__metadata__":{{"a":{{}}}},{tensor}}}',
         "metadata-lone-surrogate": f'{{"__metadata__":{{"a":"\\udfff"}},{tensor}}}',
         "metadata-not-utf-8": b'{"__metadata__":{"a":"\xff"},' + tensor.encode() + b"}",
@@ -137,7 +121,6 @@ def _headers() -> dict[str, str | bytes]:
         # entries
         "entry-null": '{"t":null}',
         "entry-list": '{"t":["F32",[4,2],[0,32]]}',
-        "entry-string": '{"t":"F32"}',
         "entry-empty": '{"t":{}}',
         "entry-without-dtype": field(dtype=""),
         "entry-without-shape": field(shape=""),
@@ -148,19 +131,13 @@ def _headers() -> dict[str, str | bytes]:
         "entry-leading-comma": VALID.replace('{"dtype"', '{,"dtype"'),
         "entry-open-braces": VALID.replace(',"shape"', '{"shape"'),
         # dtypes
-        "dtype-unknown": field(dtype='"F31"'),
         "dtype-lower-case": field(dtype='"f32"'),
-        "dtype-of-torch": field(dtype='"float32"'),
         "dtype-empty": field(dtype='""'),
         "dtype-null": field(dtype="null"),
-        "dtype-number": field(dtype="32"),
-        "dtype-object": field(dtype='{"F32":null}'),
         "dtype-with-nul": field(dtype='"F32\\u0000"'),
         "dtype-one-megabyte": field(dtype='"' + "F" * 1_000_000 + '"'),
         # shapes
         "shape-null": field(shape="null"),
-        "shape-number": field(shape="8"),
-        "shape-string": field(shape='"4,2"'),
         "shape-of-strings": field(shape='["4","2"]'),
         "shape-negative": field(shape="[-4,-2]"),
         "shape-negative-zero": field(shape="[-0]", data_offsets="[0,0]"),
@@ -168,7 +145,6 @@ def _headers() -> dict[str, str | bytes]:
         "shape-exponent": field(shape="[4e0,2]"),
         "shape-true": field(shape="[8,true]"),
         "shape-nan": field(shape="[NaN]"),
-        "shape-infinity": field(shape="[Infinity]"),
         "shape-leading-zero": field(shape="[04,2]"),
         "shape-plus-sign": field(shape="[+4,2]"),
         "shape-underscore": field(shape="[0_8]"),
@@ -179,7 +155,6 @@ def _headers() -> dict[str, str | bytes]:
         "shape-2**63": field(shape=f"[{2**63}]"),
         "shape-wraps-to-8": field(shape=f"[{2**64 + 8}]"),
         "shape-product-wraps-to-8": field(shape=f"[{2**61},{2**3},8]"),
-        "shape-bytes-wrap-to-32": field(shape=f"[{2**62 + 8}]"),
         "shape-overflow-before-zero": field(shape=f"[{2**62},{2**62},0]"),
         "shape-overflow-after-zero": field(shape=f"[0,{2**62},{2**62}]"),
         "shape-5000-digits": field(shape=f"[{'9' * 5000}]"),
@@ -263,29 +238,17 @@ def _files() -> dict[str, Callable[[], bytes]]:
         "file-empty": lambda: b"",
         "file-empty-with-form-feed": lambda: with_header("{\f}", data=b""),
         "file-empty-with-nul": lambda: with_header("{}\0", data=b""),
-        "file-one-byte": lambda: b"\x08",
         "file-seven-bytes": lambda: valid()[:7],
         "file-eight-bytes": lambda: valid()[:8],
-        "file-nine-bytes": lambda: valid()[:9],
-        "file-cut-in-the-header": lambda: valid()[:40],
         "file-cut-after-the-header": lambda: valid()[: 8 + len(VALID)],
         "file-cut-by-one-byte": lambda: valid()[:-1],
         "file-one-byte-more": lambda: valid() + b"\0",
-        "file-twice": lambda: valid() + valid(),
-        "file-zeros": lambda: bytes(4096),
-        "file-ones": lambda: b"\xff" * 4096,
-        "length-zero": lambda: with_header(VALID, length=0),
         "length-one": lambda: with_header(VALID, length=1),
         "length-one-less": lambda: with_header(VALID, length=len(VALID) - 1),
         "length-one-more": lambda: with_header(VALID, length=len(VALID) + 1),
         "length-past-the-end": lambda: with_header(VALID, length=len(VALID) + len(DATA) + 1),
-        "length-2**32": lambda: with_header(VALID, length=2**32 + len(VALID)),
         "length-2**63": lambda: with_header(VALID, length=2**63),
-        "length-2**64-1": lambda: with_header(VALID, length=2**64 - 1),
         "length-wraps-to-zero": lambda: with_header(VALID, length=2**64 - 8),
-        "length-big-endian": lambda: struct.pack(">Q", len(VALID)) + VALID.encode() + DATA,
-        "length-four-bytes": lambda: struct.pack("<I", len(VALID)) + VALID.encode() + DATA,
-        "length-missing": lambda: VALID.encode() + DATA,
         "kind-lfs-pointer": lambda: (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 548105171\n"
         ),
@@ -293,8 +256,6 @@ def _files() -> dict[str, Callable[[], bytes]]:
         "kind-html-after-newlines": lambda: b"\n\n  <html lang=en><body>Sign in</body></html>\n",
         "kind-html-byte-order-mark": lambda: b"\xef\xbb\xbf<html><body>Sign in</body></html>\n",
         "kind-xml": lambda: b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>',
-        "kind-hub-404": lambda: b"Entry not found",
-        "kind-json-error": lambda: json.dumps({"error": "Repository not found"}).encode(),
         "kind-gzip": lambda: gzip.compress(valid(), mtime=1_700_000_000),
         "kind-gzip-without-time": lambda: gzip.compress(valid(), mtime=0),
         "kind-gzip-length-fits": lambda: b"\x1f\x8b\x08" + bytes(5) + bytes(0x088B1F + 64),
@@ -303,9 +264,6 @@ def _files() -> dict[str, Callable[[], bytes]]:
         "kind-pickle-2": lambda: pickle.dumps({"wte.weight": list(range(99))}, protocol=2),
         "kind-gguf": lambda: b"GGUF\x03\0\0\0" + bytes(64),
         "kind-hdf5": lambda: b"\x89HDF\r\n\x1a\n" + bytes(64),
-        "kind-numpy": lambda: (
-            b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (8,), }" + bytes(64)
-        ),
         "kind-plain-text": lambda: b"404: Not Found\n" * 9,
     }
 
@@ -321,8 +279,4 @@ CASES: tuple[Case, ...] = (
     Case("length-99-megabytes", lambda: struct.pack("<Q", 99_000_000) + b"{", size=99_000_100),
     Case("length-limit-plus-one", lambda: struct.pack("<Q", 25_000_001) + b"{", size=26_000_000),
     Case("length-limit-of-zeros", lambda: struct.pack("<Q", 25_000_000) + b"{", size=25_000_008),
-    Case(
-        "offsets-one-terabyte",
-        lambda: with_header('{"t":{"dtype":"F32","shape":[250000000000],"data_offsets":[0,1000000000000]}}'),
-    ),
 )

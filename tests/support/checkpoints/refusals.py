@@ -34,7 +34,7 @@ def assert_refused(case: Case, folder: Path, read: Callable[[Path], object]) -> 
 
 def assert_one_line(path: Path, message: str) -> None:
     """Require a short line that begins with the file's name."""
-    assert message.startswith(path.name)
+    assert message.startswith(f"{path.name}: ")
     assert message.isprintable(), message
     assert len(message) <= 300, message
     message.encode()
