@@ -167,7 +167,8 @@ def _without_merges(raw: bytes) -> bytes:
     """Return JSON with its first list named ``merges`` emptied."""
     # Only the first, since searching for an end after every such name would take quadratic time.
     if (name := _MERGES.search(raw)) and (listed := _LIST.match(raw, name.end())):
-        return b"%b[]%b" % (raw[: name.end()], raw[listed.end() :])
+        view = memoryview(raw)  # slices of bytes, and formatting, would hold the text once more
+        return b"".join((view[: name.end()], b"[]", view[listed.end() :]))
     return raw
 
 
