@@ -147,8 +147,10 @@ class _AnsweringType(ABCMeta):
     if not TYPE_CHECKING:
 
         def __getattr__(cls, name: str) -> Any:
-            known = [one for one in type.__dir__(cls) if not one.startswith("_")]
             what = f"class {cls.__name__!r}"
+            if name in cls.__annotations__:  # asked for each field by dataclass(), which needs no guess
+                raise AttributeError(f"{what} has no attribute {name!r}; its objects have", name=name, obj=cls)
+            known = [one for one in type.__dir__(cls) if not one.startswith("_")]
             raise unknown_attribute(cls, name, known, what=what, table="model.token", source="model")
 
         def __call__(cls, *given: Any, **fields: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
@@ -13,6 +14,7 @@ from hfposemb.app import panel
 from sklearn.manifold import TSNE
 
 import hfposemb as hpe
+from hfposemb import guesses
 from hfposemb.cli.main import main
 
 WORKS = "it works"
@@ -165,3 +167,24 @@ def test_public_functions_are_pickled_and_only_public_names_are_listed() -> None
     for one in (hpe, M, M.token, M.position, NAMES["p"]):
         assert not [name for name in dir(one) if name.startswith("_") and not name.startswith("__")]
     assert "position" in repr(M.positions)
+
+
+def test_a_class_answers_its_own_fields_without_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``dataclass`` asks for each field while a class is made: guesses there took a tenth of the app's start."""
+    guessed: list[str] = []
+
+    def noted(name: str, *_: object) -> str:
+        guessed.append(name)
+        return ""
+
+    monkeypatch.setattr(guesses, "_answer", noted)
+
+    @dataclass
+    class Made(guesses.Answering):
+        rows: int
+
+    with pytest.raises(AttributeError, match=r"class 'Made' has no attribute 'rows'; its objects have$"):
+        _ = Made.rows  # type: ignore[misc]
+    assert not guessed
+    assert not hasattr(Made, "row")
+    assert guessed == ["row"]

@@ -213,8 +213,7 @@ class Residuals:
         count, found, lag = self.lags.count, [], 1
         while 4 * lag <= count:
             band = relative[lag - 1 : 2 * lag - 1, : count - 2 * lag + 1]
-            sums = np.square(band).sum(axis=0), band.sum(axis=0)
-            found.append([[part.mean() for part in np.array_split(one, PARTS)] for one in sums])
+            found.append(_means(np.stack([np.square(band).sum(axis=0), band.sum(axis=0)]), PARTS))
             lag *= 2
         both = np.array(found).transpose(1, 0, 2)
         return np.stack([np.log(np.maximum(both[0], 1e-30)), both[1]])
@@ -253,14 +252,22 @@ def _centred(kernel: Rows, *, steps: int = 30) -> Rows:
     return np.asarray(centred / lengths / lengths[:, None])
 
 
+def _means(values: Rows, parts: int) -> Rows:
+    """Return the mean of each of so many parts [..., parts] of values [..., n], of nearly the same length."""
+    least, longer = divmod(values.shape[-1], parts)
+    place = np.arange(parts + 1)
+    cuts = place * least + np.minimum(place, longer)
+    return np.asarray(np.add.reduceat(values, cuts[:-1], axis=-1) / (cuts[1:] - cuts[:-1]))
+
+
 def _profiles(lengths: Rows, unit: Rows) -> Rows:
     lag = max(1, len(unit) // 64)
     steps = np.square(unit[lag:] - unit[:-lag]).sum(axis=1)
-    return np.array([[part.mean() for part in np.array_split(values, PARTS)] for values in (lengths, steps)])
+    return np.stack([_means(values, PARTS) for values in (lengths, steps)])
 
 
 def _wave(lengths: Rows) -> float:
-    means = np.log([max(part.mean(), 1e-300) for part in np.array_split(lengths, 2 * PARTS)])
+    means = np.log(np.maximum(_means(lengths, 2 * PARTS), 1e-300))
     places = np.linspace(-1, 1, len(means))
     return float(np.exp(np.ptp(means - np.polyval(np.polyfit(places, means, DEGREE), places))))
 

@@ -47,9 +47,9 @@ def compiled_umap() -> Any:
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()
-    from . import inverted_file, umap_layout
+    from . import inverted_file
 
-    for module in (umap.umap_, umap_layout, inverted_file):
+    for module in (umap.umap_, umap.layouts, inverted_file):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
                 with suppress(RuntimeError):  # no writable folder any more: compile for this process only

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
@@ -31,7 +32,6 @@ from .inverted_file import (
     rank_candidates,
     search_inverted_file,
 )
-from .umap_layout import processors
 
 Vectors = NDArray[np.float32]
 
@@ -220,7 +220,7 @@ def projected_neighbours(
     found = sample.index(columns, seed)
     into = np.zeros((len(rows), k), np.int32), np.full((len(rows), k), -np.inf, np.float32)
     # The threads multiply, too: those of a BLAS of several would wait busily while candidates are taken.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(min(2, processors())) as pool:
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(min(2, joblib.cpu_count())) as pool:
         if found is None:
             _search_all(rows, rows if onto is None else rows @ onto, half, most, into, pool, progress)
         else:

@@ -61,8 +61,8 @@ class UMAPParameters:
         init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
             global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
             which starts from PCA.
-        engine: "hfposemb" finds the neighbours and optimises the layout here, on all processors, with the same result
-            for the same seed; "umap-learn" runs that library's own ``UMAP``, on one thread, without previews.
+        engine: "hfposemb" finds the neighbours and the initial layout here, on all processors, and has umap-learn
+            optimise it, an epoch at a time; "umap-learn" runs that library's own ``UMAP``, without previews.
 
     Examples:
         >>> import hfposemb as hpe
