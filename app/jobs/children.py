@@ -365,7 +365,7 @@ def umap(source: str, role: str, dims: int, report: Report, *, public: bool = Fa
 
 def warm() -> None:
     """Compile UMAP, in the child, at the lowest priority."""
-    from hfposemb.analysis.projection.compiled_umap import warm_umap
+    from hfposemb.analysis.projection.umap_layout import warm_umap
 
     with suppress(AttributeError, OSError):
         os.nice(19)

@@ -130,7 +130,7 @@ def test_the_result_does_not_depend_on_the_number_of_threads(cells: bool, reques
     vectors = clustered(2_500, 64, clusters=20) if cells else tilted(2_500, 128, power=0.8)
     several = projected_neighbours(vectors, k=15, metric="cosine")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "processors", lambda: 1)
+        patch.setattr(searching.joblib, "cpu_count", lambda: 1)
         alone = projected_neighbours(vectors, k=15, metric="cosine")
     assert (several.probes > 0) is cells
     np.testing.assert_array_equal(several.indices, alone.indices)

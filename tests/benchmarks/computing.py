@@ -180,7 +180,7 @@ def fresh_umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
         path = os.path.join(folder, "vectors.npy")
         np.save(path, vectors)
         ours, theirs = _OURS.format(path=path), _THEIRS.format(path=path)
-        fresh("from hfposemb.analysis.projection.compiled_umap import warm_umap\nwarm_umap()")()
+        fresh("from hfposemb.analysis.projection.umap_layout import warm_umap\nwarm_umap()")()
         yield ratio(9, name, in_turns(fresh(ours), fresh(theirs), rounds=rounds, warm=False), 0.5)
         empty = _NOTHING_COMPILED.format(folder=folder)
         costs = in_turns(fresh(empty + ours), fresh(empty + theirs), rounds=1, warm=False)

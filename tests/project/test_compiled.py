@@ -47,7 +47,7 @@ def run(code: str, *arguments: str) -> list[str]:
 
 
 def test_nothing_is_compiled_again_in_the_next_process() -> None:
-    run("from hfposemb.analysis.projection.compiled_umap import warm_umap; warm_umap()")
+    run("from hfposemb.analysis.projection.umap_layout import warm_umap; warm_umap()")
     assert run(WATCHED) == []
 
 

@@ -19,8 +19,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...cache import Cache
 from ...errors import HfposembError, require
 
@@ -126,21 +124,3 @@ def remove_damaged(folders: Iterable[Path]) -> None:
                     whole = file.read(1) == pickle.STOP
                 if not whole:
                     path.unlink()
-
-
-def warm_umap() -> None:
-    """Compile what UMAP needs and cache it: half a minute on a new machine, two seconds if it is already cached.
-
-    Meant for a background process: processes started later on this machine find the code compiled.
-    """
-    from .projected_neighbours import projected_neighbours
-    from .umap_layout import optimised_layout
-
-    umap = compiled_umap().umap_
-    near = np.full((64, 15), 0.1, np.float32)
-    others = (np.arange(64)[:, None] + np.arange(15)) % 64
-    graph = umap.fuzzy_simplicial_set(near, 15, np.random.RandomState(0), "cosine", {}, others.astype(np.int32), near)
-    points = np.random.default_rng(0).standard_normal((64, 3))
-    optimised_layout(graph[0], points, epochs=2, curve=(1.6, 0.9), seed=0)
-    for metric in ("cosine", "euclidean"):
-        projected_neighbours(points, k=2, metric=metric)

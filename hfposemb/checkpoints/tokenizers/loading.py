@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,9 +107,8 @@ def ready_made(folder: Path, vocabulary: Vocabulary) -> Tokenizer:
 
     # Use the text that was checked; from_file would read the file again.
     tokenizer = Tokenizer.from_str(read_bounded(folder / vocabulary.file).decode())
-    for row, token in sorted(vocabulary.literal.items()):
-        if row == tokenizer.get_vocab_size():  # declared beside the file
-            tokenizer.add_special_tokens([token])
+    beside = takewhile(vocabulary.literal.__contains__, count(tokenizer.get_vocab_size()))
+    tokenizer.add_special_tokens([vocabulary.literal[row] for row in beside])
     return tokenizer
 
 
