@@ -10,6 +10,7 @@ from hfposemb.app.findings.chosen_word import Word
 from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
+from hfposemb.app.session.background_jobs import stored_map
 from hfposemb.app.session.shown_positions import View
 from hfposemb.app.session.source_names import PRESETS, choices
 from hfposemb.app.session.state import Session
@@ -59,7 +60,13 @@ def test_positions_are_drawn_by_umap_without_a_job(session: Session) -> None:
     for dims in (2, 3):
         assert missing_umaps(opened, dims, session) == [["sample:bert", "position", dims]]
     panel = clouds(opened[:1], View("umap", 2), session).panels[0]
-    assert panel.foot.startswith("UMAP keeps 42\u00a0% of each point’s neighbours")
+    table = opened[0].position.table
+    assert table is not None
+    stored = stored_map(table, 2)
+    assert stored is not None
+    assert stored.trust is not None
+    kept = f"{stored.trust.neighbours_kept.mean():.0%}".replace("%", "\u00a0%")
+    assert panel.foot.startswith(f"UMAP keeps {kept} of each point’s neighbours")
     assert "rounding" not in panel.foot, "positions are exact"
 
 
