@@ -334,7 +334,7 @@ def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:
         return named
     if rows == source:
         return labels_of(opened, rows)
-    why = f"no file states the decoder's tokens, which are {rows:,} and the encoder's {source:,}"
+    why = f"no file states the decoder's tokens ({rows:,}; the encoder has {source:,})"
     return row_labels(rows, f"{why}, so rows are numbered; ?token=TENSOR with tokenizer= names them")
 
 

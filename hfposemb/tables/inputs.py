@@ -84,7 +84,7 @@ class InputRecipe:
         position: Position table P.
         types: Tables T whose row 0 is added to every token.
         scale: Factor of the token vectors.
-        masked: Token id whose vectors are zero, for which the others of a text are scaled up by their share.
+        masked: Token id whose vectors become 0; the others of a text are scaled up to make up for them.
         before: Projection of the token vectors.
         neighbours: Whether ``before`` receives [E[next], E[id], E[previous]], with zeros beyond the ends.
         norm: Normalisation of the sum.

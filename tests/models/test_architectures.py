@@ -260,7 +260,7 @@ def test_an_unknown_type_is_read_by_names_and_says_so(tmp_path: Path) -> None:
     change(tmp_path, model_type="llama-next", rope_freq_constant=5e5, rotary_scaling_factor=1.0)
     found = hpe.extract(tmp_path)
     assert any("'llama-next' is unknown" in note for note in found.notes)
-    assert any("states rope_freq_constant, of which" in note for note in found.notes)
+    assert any("states rope_freq_constant, which hfposemb does not read" in note for note in found.notes)
     assert found.position.kind == "rotary"
     with pytest.raises(hpe.HfposembError, match="is unknown"):
         found.inputs([5, 6])

@@ -230,7 +230,7 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
         reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
     if not is_known(config) and (unread := unread_fields(config)):
-        said = f"{', '.join(unread)}, of which hfposemb knows no meaning: the frequencies may be others"
+        said = f"{', '.join(unread)}, which hfposemb does not read, so its frequencies may be others"
         opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
     return [
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))

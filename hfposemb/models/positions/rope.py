@@ -431,10 +431,11 @@ def unread_fields(config: Mapping[str, Any]) -> list[str]:
     """
     read = {*ROTARY_FIELDS, *SHARES, *INTERLEAVES, *_LOCAL, *_GLOBAL, "qk_rope_head_dim", "rotary_base", "use_mem_rope"}
     stated = (name for name, value in config.items() if value not in (None, False, True, 1, 0, "", {}, []))
-    return sorted(name for name in stated if isinstance(name, str) and _TURNS_BY.match(name) and name not in read)
+    return sorted(name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read)
 
 
-_TURNS_BY = re.compile(r"(rope|rotary)(_|$)|\w*_(rope|rotary)(_|$)")
+_ROTATES = re.compile(r"(\w*_)?(rope|rotary)(_|$)")
+"""Pattern for the name of a field about rotation."""
 
 
 def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

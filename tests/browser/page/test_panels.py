@@ -61,7 +61,7 @@ def test_four_sources_are_level_and_nothing_moves(site: Callable[..., str], page
     for tab in ("start", "compare", "positions"):
         page.goto(f"{url}?models={','.join(FOUR)}&tab={tab}")
         if tab == "compare":
-            page.locator(".work .said:visible, hfposemb-row .panel:visible").first.wait_for()  # or it is over by then
+            page.locator(".work .said:visible, .pairs .pair:visible").first.wait_for()  # it may be over already
         still(page)
         assert moved() < MOVED, tab
         for width in (1920, 1440):
