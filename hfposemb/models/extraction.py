@@ -448,7 +448,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
         # The tokenizer is the text's; what the rows of other parts stand for, no file says.
         role = "token" if part in PART_ORDER else ""
         make = partial(table_in_tensor, opened, role, candidate.tensor)
-        own = part == "decoder" and bool(makers)
+        own = part == "decoder"
         makers[f"{part}.token".strip(".")] = partial(_of_target, opened, make, makers["token"]) if own else make
     for part, candidate in parts(opened, "token_type", found["token_type"]).items():
         makers[f"{part}.token_type".strip(".")] = partial(table_in_tensor, opened, "token_type", candidate.tensor)

@@ -205,3 +205,10 @@ def test_the_table_of_an_image_tower_never_stands_for_the_text(tmp_path: Path) -
     found = _checkpoint(tmp_path, names, {"model_type": "mine", "vocab_size": 33, "hidden_size": 8})
     assert set(found.tables) == {"token", "vision.position"}
     assert list(found.positions) == ["vision"]
+
+
+@pytest.mark.parametrize("written", ["64", [8], {}, "", -3, 0, 2.5, True, 10**400, 8])
+def test_dimensions_that_are_no_number_of_them_are_not_read(written: object) -> None:
+    config = {"model_type": "minimax_m2", "head_dim": 16, "rotary_dim": written}
+    read = completed(config)["rope_parameters"]
+    assert read.get("partial_rotary_factor") == (0.5 if written == 8 else None)

@@ -164,8 +164,9 @@ def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
         missing.pop(name, None)
         if not written and name in rope:
             missing[name] = rope[name]
-        elif written == {"rotary_dim"} and (head := whole_number(entry["fields"] | known, "head_dim", low=1)):
-            missing[name] = known["rotary_dim"] / head
+        elif written == {"rotary_dim"}:
+            turned, head = (whole_number(entry["fields"] | known, one, low=1) for one in ("rotary_dim", "head_dim"))
+            missing |= {name: turned / head} if turned and head else {}
     if rope.get("rope_type") == "axial" and stated.get("rope_type", stated.get("type", "default")) == "default":
         missing["rope_type"] = "axial"
     return {"rope_parameters": {**stated, **missing}}
