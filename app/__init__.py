@@ -401,6 +401,8 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     if first is not None:
+        for name in TABS:  # while they are read
+            import_module(f".tabs.{name}", __package__)
         first.wait(SPACE_SECONDS if on_a_space() else LOCAL_SECONDS)
         sources = first.built = first.sources()
     blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in, notice=first.said() if first else "")

@@ -17,7 +17,7 @@ from .safetensors.checkpoint import TensorInfo
 from .stated_roles import StatedRoles
 from .strict_json import fault, shortened
 
-_TABLES = ("embeddings", "embedding.weight")
+_TABLES = ("embeddings", "embedding.weight", "emb_layer.weight")
 _WEIGHTS, _MAPPING = "weights", "mapping"
 _INTEGERS = ("I8", "I32", "I64")
 _DTYPES = {"I8": "i1", "I32": "i4", "I64": "i8", "F64": "f8"}

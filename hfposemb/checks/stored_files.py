@@ -11,8 +11,9 @@ from ..checkpoints.file_choice import weight_map
 from ..checkpoints.limits import DEFAULT_LIMITS
 from ..checkpoints.safetensors.checkpoint import PLAIN, Checkpoint
 from ..checkpoints.strict_json import read_json
-from ..models.architectures.config_values import class_of, in_gguf, name_of, whole_number
+from ..models.architectures.config_values import class_of, in_gguf, whole_number
 from ..models.architectures.tied_types import needed_tables
+from ..models.row_checks import other_width
 from .catalogue import finding
 from .checked_source import CheckedSource, configurations, index_of
 from .findings import Finding
@@ -152,16 +153,10 @@ def _dtypes(source: CheckedSource) -> Iterator[Finding]:
         yield finding("dtype-differs", said, stated=named, stored=_TORCH[own])
 
 
-_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embedding_size", "word_embed_proj_dim", "emb_dim", "embed_dim")
-
-
 def _width(source: CheckedSource) -> Iterator[Finding]:
     table = source.table("token")
-    if table is None or source.model_type not in LAYERED_TYPES | {"t5", "mt5", "bart", "mbart", "albert"}:
+    if table is None:
         return
-    width, config = table.shape[1], source.config
-    stated = {name: config[name] for name in _WIDTHS if isinstance(config.get(name), int)}
-    if stated and width not in stated.values():
-        listed = ", ".join(f"{name} {value:,}" for name, value in stated.items())
-        said = f"{name_of(config)} states {listed}, but the vectors of {table.provenance.tensor} have {width:,} numbers"
+    said, stated = other_width(source.config, table.provenance.tensor, width := table.shape[1])
+    if said:
         yield finding("width", said, width=width, **stated)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.access import Access, Visitor
-from ..checkpoints.adapters.adapted import Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.adapters.adapted import ORIGINAL, Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import refusal
@@ -520,7 +520,9 @@ def _made_from(opened: Opened) -> str | None:
 def _note_storage(opened: Opened, part: str, tensor: str) -> None:
     """Add notes about the rows of a token table, and about how they are stored if they are decoded."""
     if part == "":
-        opened.notes.extend((*row_checks.of_tokens(opened, tensor), *row_checks.of_labels(opened)))
+        opened.notes.extend(row_checks.of_tokens(opened, tensor))
+    if tensor.endswith(ORIGINAL):
+        opened.notes.append(f"{tensor} is the weight before its parametrization, which is not applied")
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
 

@@ -1,16 +1,25 @@
-"""Notes about configurations and files that disagree on the number of rows; the file takes precedence."""
+"""Notes about configurations and files that disagree on the shape of a table; the file takes precedence."""
 
 from __future__ import annotations
 
-from .architectures.config_values import name_of, whole_number
+from collections.abc import Mapping
+from typing import Any
+
+from .architectures.config_values import name_of, part_config, whole_number
 from .opened_model import Opened, padded_rows, unnamed
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
 _TEXT = ("", "text", "encoder", "decoder")
+_WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embedding_size", "word_embed_proj_dim", "emb_dim", "embed_dim")
 
 
 def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
-    """Return notes about the rows of the token table; empty if configuration and file agree."""
+    """Return notes about the token table: its rows, its width, and that its rows have no names but their numbers."""
+    unlabelled = (unnamed(opened),) if opened.without_tokens() else ()
+    return (*_number_of_tokens(opened, tensor), *_width(opened, tensor), *unlabelled)
+
+
+def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     tokens, rows = whole_number(opened.part("text"), "vocab_size", low=1), _rows(opened, tensor)
     # A table may hold several vocabularies, as for the codebooks of audio models.
     if tokens is None or rows is None or rows % tokens == 0 or rows in opened.vocabularies:
@@ -23,9 +32,22 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)
 
 
-def of_labels(opened: Opened) -> tuple[str, ...]:
-    """Return a note that rows of the token table have no names but their numbers, if that is known."""
-    return (unnamed(opened),) if opened.without_tokens() else ()
+def _width(opened: Opened, tensor: str) -> tuple[str, ...]:
+    if _rows(opened, tensor) is None:
+        return ()
+    said, _ = other_width(opened.config, tensor, opened.tensors.info(tensor).shape[-1])
+    return (said,) if said else ()
+
+
+def other_width(config: Mapping[str, Any], tensor: str, width: int) -> tuple[str, dict[str, int]]:
+    """Return a note that the text's configuration states other widths, and these; empty if it states this or none."""
+    text = part_config(config, "text")
+    numbers = {name: whole_number(text, name, low=1) for name in _WIDTHS}
+    stated = {name: number for name, number in numbers.items() if number is not None}
+    if not stated or width in text.values():
+        return "", {}
+    listed = ", ".join(f"{name} {number:,}" for name, number in stated.items())
+    return f"{name_of(config)} states {listed}, but the vectors of {tensor} have {width:,} numbers", stated
 
 
 def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tuple[str, ...]:

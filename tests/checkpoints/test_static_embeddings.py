@@ -94,3 +94,22 @@ def test_the_module_of_sentence_transformers(tmp_path: Path) -> None:
     table = hpe.extract(tmp_path / "saved").token
     np.testing.assert_array_equal(table.vectors, TABLE)
     assert table.labels.texts == tuple(WORDS)
+
+
+@pytest.mark.parametrize("file", ["whitespacetokenizer_config.json", "phrasetokenizer_config.json"])
+def test_word_vectors_as_sentence_transformers_saves_them(hub: FakeHub, tmp_path: Path, file: str) -> None:
+    """As average_word_embeddings_glove.6B.300d: the table and its words are in the folder of the first module."""
+    module = tmp_path / "0_WordEmbeddings"
+    module.mkdir()
+    save_file({"emb_layer.weight": TABLE}, module / "model.safetensors")
+    (module / file).write_text(json.dumps({"vocab": WORDS, "stop_words": ["w3"], "do_lower_case": False}))
+    (module / "wordembedding_config.json").write_text(json.dumps({"max_seq_length": 1_000_000}))
+    listed = [{"idx": 0, "name": "0", "path": module.name, "type": "sentence_transformers.models.WordEmbeddings"}]
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    (tmp_path / "config_sentence_transformers.json").write_text("{}")
+    files = [one for one in tmp_path.rglob("*") if one.is_file()]
+    hub.add("me/glove", {one.relative_to(tmp_path).as_posix(): one.read_bytes() for one in files})
+    for source in (tmp_path, "me/glove"):
+        table = hpe.extract(source).token
+        np.testing.assert_array_equal(table.vectors, TABLE)
+        assert table.labels.texts == tuple(WORDS)

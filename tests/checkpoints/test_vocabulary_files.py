@@ -276,6 +276,10 @@ def test_other_vocabularies(tmp_path: Path, models: Mapping[str, bytes], case: s
         ),
         ({"encoder.json": {"a": 0, "b": 1, "Ġab": 2}}, {2: " ab"}),
         (
+            {"vocab.json": {"deu": {"ä": 0, "b": 1}, "eng": {"a": 0}}, "tokenizer_config.json": {"target_lang": "deu"}},
+            {0: "ä", 1: "b", 2: "(padding 2)"},
+        ),
+        (
             {"rwkv_vocab_v20230424.txt": "1 '\\x00' 1\n2 b'\\xff' 1\n3 ' it\\'s' 5\n4 \"it's\" 4\n5 'é' 2\n7 ' ' 1\n"},
             {0: "<|endoftext|>", 2: "<0xFF>", 3: " it's", 4: "it's", 5: "é", 6: "(padding 6)", 7: " "},
         ),
@@ -357,6 +361,8 @@ MALFORMED: dict[str, tuple[str, bytes]] = {
     "rwkv with code": ("rwkv_vocab_v20230424.txt", b"1 print('a') 1\n"),
     "rwkv with half an escape": ("rwkv_vocab_v20230424.txt", b"1 '\\x0' 1\n"),
     "rwkv with half a character": ("rwkv_vocab_v20230424.txt", b"1 '\\ud800' 3\n"),
+    "no language of several": ("vocab.json", b'{"eng": {"a": 0}, "deu": {"b": 0}}'),
+    "words that are a number": ("whitespacetokenizer_config.json", b'{"vocab": 5}'),
     "a dictionary without counts": ("dict.txt", b"the\n"),
 }
 

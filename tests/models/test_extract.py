@@ -120,6 +120,30 @@ def test_aliases_of_the_header_are_resolved(build: Build, tmp_path: Path) -> Non
     _assert_tables(hpe.extract(tmp_path), model, "bart")
 
 
+def test_a_weight_before_its_parametrization_is_read_and_said_to_be(build: Build, tmp_path: Path) -> None:
+    """As jina-embeddings-v3 is stored, whose factors for its tasks are beside the table."""
+    model = build("bert")
+    model.save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    parts = {"embeddings.word_embeddings", "embeddings.token_type_embeddings"}
+    for part in parts:
+        tensors[f"{part}.parametrizations.weight.original"] = tensors.pop(f"{part}.weight")
+        tensors[f"{part}.parametrizations.weight.0.lora_A"] = torch.zeros(5, 4, 16)
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    embeddings = hpe.extract(tmp_path)
+    _assert_tables(embeddings, model, "bert")
+    stored = "embeddings.word_embeddings.parametrizations.weight.original"
+    assert f"{stored} is the weight before its parametrization, which is not applied" in embeddings.notes
+
+
+def test_a_table_cut_by_columns_is_said_to_be_narrow(build: Build, tmp_path: Path) -> None:
+    build("gpt2").save_pretrained(tmp_path)
+    assert not any("states n_embd" in note for note in hpe.extract(tmp_path).notes)
+    edit(tmp_path, lambda tensors: tensors.update({"wte.weight": np.array(tensors["wte.weight"][:, :9])}))
+    said = "config.json states n_embd 16, but the vectors of wte.weight have 9 numbers"
+    assert said in hpe.extract(tmp_path).notes
+
+
 def test_a_tied_head_is_the_last_resort(build: Build, tmp_path: Path) -> None:
     model = build("gpt2", "AutoModelForCausalLM")
     model.save_pretrained(tmp_path)
@@ -185,6 +209,15 @@ def test_offset_follows_the_padding_id(build: Build, tmp_path: Path, padding: in
     position = hpe.extract(tmp_path).position
     assert position.offset == padding + 1
     assert position.table.shape[0] == 20 - padding - 1
+
+
+def test_mpnet_counts_its_padding_as_1_in_any_configuration(build: Build, tmp_path: Path) -> None:
+    model = build("mpnet", pad_token_id=5)
+    model.save_pretrained(tmp_path)
+    found, ids = hpe.extract(tmp_path), [7, 8, 5, 9]
+    theirs = model.eval().embeddings(torch.tensor([ids])).detach()[0].numpy()
+    assert found.position.offset == 2
+    np.testing.assert_allclose(found.inputs(ids).normed, theirs, atol=1e-6)
 
 
 @pytest.mark.parametrize("padding", [-1, 19, 10**9, True, "1", None, 1.0])

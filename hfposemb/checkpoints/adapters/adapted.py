@@ -32,6 +32,9 @@ _WRAPPED = "base_model."
 _SAVED = re.compile(r"\.modules_to_save\.[^.]+(?=\.)")
 """Infix in the tensor names of modules that PEFT trains completely; save_pretrained usually removes it."""
 
+ORIGINAL = ".parametrizations.weight.original"
+"""Ending of a weight as it is before a parametrization of torch changes it, as in jina-embeddings-v3."""
+
 _CHANGES = {
     "lora_embedding_": "by a low-rank product (lora_embedding_A and lora_embedding_B)",
     "trainable_tokens_": "for single rows (trainable_tokens_delta)",
@@ -98,13 +101,14 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
 
 
 def whole_modules(names: Iterable[str]) -> dict[str, str]:
-    """Return the tensors of completely trained modules, by the names that they have in the base model."""
+    """Return the tensors of completely trained modules and of parametrized ones, by the names of ordinary modules."""
     return dict(_whole_modules(tuple(names)))
 
 
 @lru_cache(maxsize=16)
 def _whole_modules(names: tuple[str, ...]) -> Mapping[str, str]:
-    return {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}
+    found = {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}
+    return found | {f"{name.removesuffix(ORIGINAL)}.weight": name for name in names if name.endswith(ORIGINAL)}
 
 
 _PREFIX = re.compile(r"^base_model\.(?:model\.)?")

@@ -307,9 +307,21 @@ def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
 
 
 def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
-    declared = read_declared(folder)
-    pieces = _by_id(read_tokenizer_json(folder / file), file)
+    declared, stated = read_declared(folder), read_tokenizer_json(folder / file)
+    # A vocabulary for each language, as of Wav2Vec2's models of a thousand, is read for the one of the stored head.
+    if stated and all(isinstance(one, dict) for one in stated.values()):
+        language = declared.settings.get("target_lang")
+        if not isinstance(language, str) or language not in stated:
+            told = f"{file} states a vocabulary for each of {len(stated):,} languages"
+            raise SourceError(f"{told}, but tokenizer_config.json none of them as target_lang; write it there")
+        stated = stated[language]
+    pieces = _by_id(stated, file)
     return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared)
+
+
+def _from_words(folder: Path, file: str) -> Vocabulary:
+    """Read the words of a mean of word vectors, as sentence-transformers saves GloVe's."""
+    return Vocabulary(file, _by_id(read_tokenizer_json(folder / file).get("vocab"), f"vocab in {file}"), Style())
 
 
 def _from_model(folder: Path, file: str) -> Vocabulary:
@@ -370,6 +382,7 @@ _TARGETS = ("target_vocab.json", "vocab-tgt.json")
 """Vocabularies of decoders that have their own, of Marian and of fairseq's translation models."""
 
 _MODELS = ("sentencepiece.bpe.model", "spiece.model", "spm.model", "tokenizer.model", "sentencepiece.model")
+_WORDS = ("whitespacetokenizer_config.json", "phrasetokenizer_config.json")
 _RANKS = ("tiktoken.model", "qwen.tiktoken", "hy.tiktoken")
 
 _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
@@ -381,6 +394,7 @@ _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
     "dict.txt": _from_dictionary,
     "rwkv_vocab_v20230424.txt": _from_rwkv,
     _GPT2_IDS: _from_vocab_json,
+    **dict.fromkeys(_WORDS, _from_words),
     **dict.fromkeys(_MODELS, _from_model),
     **dict.fromkeys(_RANKS, read_tiktoken),
 }

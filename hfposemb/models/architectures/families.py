@@ -191,7 +191,10 @@ NORMS_WITH_FIXED_EPS = ("embeddings_layer_norm", "embedding_layernorm", "layerno
 """Modules that normalise inputs with torch's default epsilon of 1e-5, which no configuration field states."""
 
 
-_FACTORS = ("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings")
+_FACTORS = (
+    *("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings"),
+    *("embeddings_scale", "mup_embeddings_scale", "embedding_multiplier_scale"),  # Jais, BTLM, Grok-1
+)
 _BEFORE = ("project_in",)
 _AFTER = ("embedding_hidden_mapping_in", "embeddings_project", "embeddings.projection")
 BY_NAMES = InputRule(_NORMS, scale=_FACTORS, before=_BEFORE, after=_AFTER)
@@ -213,7 +216,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         (
             *("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "data2vec-text"),
-            *("longformer", "luke", "mpnet", "ibert", "layoutlmv3", "altclip_text_model"),
+            *("longformer", "luke", "ibert", "layoutlmv3", "altclip_text_model"),
             *("bridgetower_text_model", "clap_text_model"),
         ),
         counts_padding=True,
@@ -222,6 +225,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("esm",), counts_padding=True, padding=1, inputs=InputRule(_NORMS, masks="token_dropout")),
     Family(("lilt", "markuplm", "prophetnet"), counts_padding=True, padding=0),
     Family(("opt", "bart", "mbart", "plbart", "mvp", "biogpt"), leading=2),
+    Family(("mpnet",), counts_padding=True, leading=2),
     Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),
     Family(("layoutlm",), inputs=InputRule(_NORMS, boxes=("x", "y", "x", "y", "h", "w"))),
     Family(("bigbird_pegasus",), inputs=InputRule(scale=_FACTORS)),

@@ -135,7 +135,8 @@ def head_evidence(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in there if f".{name}".endswith(ends))
 
 
-def other_outputs(names: Iterable[str]) -> tuple[str, str] | None:
+@lru_cache(maxsize=16)
+def other_outputs(names: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the first head that predicts something other than tokens, and what it is; ``None`` if there is none."""
     some = [name for name in names if _ANY_OUTPUT.search(name)]
     return next(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 LAYOUTS: dict[str, re.Pattern[str]] = {
     "qwen4": re.compile(r"(?P<module>(?:.*\.)?ngram_embedding)(?:\.shard_(?P<part>\d{1,6}))?\.weight"),
@@ -61,7 +61,8 @@ class Named:
         return f"{first[:start].rstrip('0123456789')}*.weight"
 
 
-def tables_named(names: Iterable[str]) -> list[Named]:
+@lru_cache(maxsize=16)
+def tables_named(names: tuple[str, ...]) -> tuple[Named, ...]:
     """Return the tables that tensor names reveal, those of known layouts first; a name alone costs no request."""
     groups: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
@@ -84,7 +85,7 @@ def tables_named(names: Iterable[str]) -> list[Named]:
         tensors = (parts[-1],) if -1 in parts else tuple(parts[number] for number in sorted(parts))
         missing = None if -1 in parts else next((one for one in range(len(parts)) if one not in parts), None)
         made.append(Named(_key(keys, module, layout), layout, tensors, module, _layer(module), missing))
-    return made
+    return tuple(made)
 
 
 def _other(name: str) -> bool:

@@ -32,7 +32,7 @@ from ...tables.encodings import (
 )
 from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
-from ..architectures.config_values import name_of, real_number
+from ..architectures.config_values import name_of, real_number, whole_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
 from ..architectures.type_defaults import rotates
@@ -274,8 +274,10 @@ def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
 def _stated_kind(config: Mapping[str, Any]) -> str:
     if config.get("use_mem_rope") is False:
         return "none"
-    stated = config.get("position_embedding_type")
-    if config.get("alibi") is True or stated == "alibi":
+    stated, inner = config.get("position_embedding_type"), config.get("attn_config")
+    flags = (config, inner if isinstance(inner, dict) else {})
+    biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
+    if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
         return "alibi"
     if isinstance(stated, str) and stated in ("rope", "rotary"):
         return "rotary"
