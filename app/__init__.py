@@ -161,6 +161,11 @@ def _panel(
     return Plugged(session, sessions, given)
 
 
+def _modules(names: Sequence[str]) -> dict[str, Any]:
+    """Return the modules of tabs by name."""
+    return {name: import_module(f".tabs.{name}", __package__) for name in names}
+
+
 def _hide_controls(blocks: Sequence[Any]) -> None:
     """Hide the choice of sources and every bar of controls, whose values stay in use."""
     for block in blocks:
@@ -202,7 +207,7 @@ def _drawn(
     page = get_blocks_context()  # what is rendered in an open page is not of its Blocks
     assert page is not None
     others = set(page.fns)
-    modules = {name: import_module(f".tabs.{name}", __package__) for name in names}
+    modules = _modules(names)
     shown, beyond = split(sources)
     first = tuple(shown) or FIRST
     drawn_at_once = names[0] == TABS[0]
@@ -319,7 +324,7 @@ def _page(
 
     page = Page(title="hfposemb", analytics_enabled=False, delete_cache=(FILES_SECONDS, FILES_SECONDS))
     page.public = public
-    draws = {name: import_module(f".tabs.{name}", __package__).tab for name in TABS[1:]}
+    draws = {name: module.tab for name, module in _modules(TABS[1:]).items()}
     late = sketched(draws, split(sources)[0], public=public)
     with page:
         header("Copy link", "Theme")
@@ -401,8 +406,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
     if first is not None:
-        for name in TABS:  # while they are read
-            import_module(f".tabs.{name}", __package__)
+        _modules(TABS)  # are imported while they are read
         first.wait(SPACE_SECONDS if on_a_space() else LOCAL_SECONDS)
         sources = first.built = first.sources()
     blocks, session = _page(public=at.public, sources=sources, sign_in=sign_in, notice=first.said() if first else "")
