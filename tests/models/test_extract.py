@@ -366,6 +366,17 @@ def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     linear = made("jina", {}, model_type="bert", position_embedding_type="alibi").position
     assert linear.kind == "alibi"
     assert linear.slopes.tolist() == [2**-4, 2**-8]
+    for name, stated in {
+        "dnabert": {"model_type": "bert", "alibi_starting_size": 512},
+        "replit": {"model_type": "replit_lm", "attn_config": {"alibi": True}},
+    }.items():
+        assert made(name, {}, **stated).position.slopes.tolist() == [2**-4, 2**-8]
+    longest = made("mpt", {}, model_type="mpt", attn_config={"alibi_bias_max": 16})
+    assert longest.position.slopes.tolist() == [2**-8, 2**-16]
+    assert any("states alibi_bias_max 16" in note and "transformers takes 8" in note for note in longest.notes)
+    olmo = made("olmo", {}, model_type="hf_olmo", rope=True, max_position_embeddings=9).position
+    phi = made("phi", {}, model_type="phi3small", rope_embedding_base=1e6, max_position_embeddings=9).position
+    np.testing.assert_allclose([olmo.inv_freq, phi.inv_freq], [[1, 1e-2], [1, 1e-3]])
     internlm = made("internlm", {"rotary_emb.inv_freq": angles}, model_type="internlm", seq_length=50)
     turned = internlm.position
     assert any("states no layout: halves" in note for note in internlm.notes)

@@ -96,6 +96,7 @@ ROTARY_FIELDS = (
     "global_rope_theta",
     "rope_scaling",
     "rotary_emb_base",
+    "rope_embedding_base",
     "rotary_dim",
     "rotary_pct",
     "rope_pct",

@@ -203,6 +203,9 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         order = family.order or "the causal mask alone"
         return [Placed("", "", partial(NoPositions, order))]
     if kind == "alibi":
+        if (most := _most_bias(config)) != 8 and is_known(config):
+            said = f"states alibi_bias_max {most:g}, as the code reads that trained the model; transformers takes 8"
+            opened.notes.append(f"{name_of(opened.config)} {said}")
         return [Placed("", "", partial(_alibi, opened))]
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
@@ -279,7 +282,7 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
     biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
     if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
         return "alibi"
-    if isinstance(stated, str) and stated in ("rope", "rotary"):
+    if (isinstance(stated, str) and stated in ("rope", "rotary")) or config.get("rope") is True:
         return "rotary"
     if stated == "nope":
         return "none"
@@ -333,13 +336,16 @@ def _alibi(opened: Opened) -> PositionEncoding:
     heads = opened.stated(_HEADS)
     if heads is None:
         return Unmeasured("alibi", f"{opened.name} has ALiBi positions, but does not state the number of heads")
-    config = opened.part("text")
-    inner = config.get("attn_config")
-    longest = real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
     family, width = opened.family(), opened.stated(_WIDTHS)
-    slopes = alibi_slopes(heads, longest=longest, kept=family.alibi_kept)
+    slopes = alibi_slopes(heads, longest=_most_bias(opened.part("text")), kept=family.alibi_kept)
     scale = 1 / math.sqrt(width / heads) if family.alibi_scaled and width is not None else 1.0
     return Alibi(slopes, opened.stated(_LENGTHS) or 2048, scale, rounded=family.alibi_scaled)
+
+
+def _most_bias(config: Mapping[str, Any]) -> float:
+    """Return the ``alibi_bias_max`` of a configuration, as MPT's states it."""
+    inner = config.get("attn_config")
+    return real_number(inner if isinstance(inner, dict) else config, "alibi_bias_max", low=1e-3, high=1e3) or 8.0
 
 
 def _towers_with_waves(opened: Opened, main: str) -> list[str]:

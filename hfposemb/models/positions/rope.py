@@ -398,7 +398,7 @@ def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDA
 
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
-    theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base"), 10_000.0, low=1.0)
+    theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base"), 10_000.0, low=1.0)
     theta *= _first(values, ("rope_ratio",), 1.0, low=1e-6)  # of ChatGLM
     heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
