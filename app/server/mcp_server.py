@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import gradio as gr
@@ -44,7 +43,7 @@ from .api import Endpoint, Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs, text_of
 from .ownership import with_body
 from .parameters import Described
-from .reach import is_loopback
+from .reach import is_loopback, split_origin
 from .route_allowlist import body_of
 
 if TYPE_CHECKING:
@@ -298,7 +297,7 @@ def _invalid(body: bytes) -> Response | None:
 def _is_own(request: Request) -> bool:
     """Return whether a request comes from a program, or from a page of this machine."""
     origin = request.headers.get("origin")
-    return origin is None or is_loopback(urlsplit(origin).hostname or "")
+    return origin is None or is_loopback(split_origin(origin).hostname or "")
 
 
 def _page(request: Request) -> Response:

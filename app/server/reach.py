@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
 from hfposemb.errors import HfposembError, InputError
 
@@ -103,6 +104,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def split_origin(origin: str) -> SplitResult:
+    """Return the parts of an Origin header; of one that is no address, empty ones."""
+    try:
+        return urlsplit(origin)
+    except ValueError:
+        return urlsplit("")
 
 
 def _notebook_elsewhere() -> bool:

@@ -10,9 +10,9 @@ import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY
+from .reach import split_origin
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -92,7 +92,7 @@ def _from_elsewhere(scope: Scope) -> bool:
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     origin = headers.get(b"origin")
     hosts = [headers.get(b"host"), headers.get(b"x-forwarded-host"), *os.environ.get("SPACE_HOST", "").split(",")]
-    return origin is not None and urlsplit(origin).netloc not in filter(None, hosts)
+    return origin is not None and split_origin(origin).netloc not in filter(None, hosts)
 
 
 async def _answer(send: Send, *, declined: bool) -> None:

@@ -255,7 +255,10 @@ def _of_hub_path(path: str) -> str:
 
 def _of_address(text: str) -> str:
     """Return the name for the address of a page, a file or a git repository on the Hub."""
-    address = urlsplit(text if "://" in text else f"https://{text}")
+    try:
+        address = urlsplit(text if "://" in text else f"https://{text}")
+    except ValueError:  # a bracket that is not closed, or a character that stands for one of an address
+        address = urlsplit("")
     if not _HOSTS.fullmatch(address.hostname or ""):
         raise SourceError(f"{text[:80]!r} is no address of the Hub; write owner/name, or ./folder for this machine")
     parts = [part for part in unquote(address.path).split("/") if part]

@@ -35,6 +35,8 @@ REFUSED = {
     "hf://spaces/owner/name": "is a Space; give a model",
     "https://huggingface.co/papers/1706.03762": "is a paper; give a model",
     "https://example.com/owner/name": "is no address of the Hub",
+    "https://owner\uff0fname/model": "is no address of the Hub",
+    "https://[huggingface.co/owner/name": "unknown prefix",
     "https://huggingface.co": "names no model",
     "file:///etc/passwd": "write the path itself",
     "owner/name?base=https://huggingface.co/other/model": "unknown prefix 'https'",

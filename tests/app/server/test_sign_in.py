@@ -188,6 +188,7 @@ def test_another_site_cannot_use_the_session(page: Callable[[], TestClient]) -> 
     client.get("/in", params={"token": ADA, "name": "ada"})
     assert client.get("/who", headers={"origin": "https://evil.example"}).json() is None
     assert client.get("/who", headers={"origin": "null"}).json() is None
+    assert client.get("/who", headers={"origin": "http://["}).json() is None
     assert client.get("/who", headers={"origin": "https://lab-space.hf.space"}).json() == ADA
 
 
