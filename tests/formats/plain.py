@@ -153,7 +153,12 @@ PLAIN = (
     ),
     Format("diffusers", "`owner/name/text_encoder`", "the text encoder of a folder, with its tokenizer", pipeline),
     Format("sentence-transformers", "`owner/name`, `./folder`", "the folder of the transformer", sentences),
-    Format("StaticEmbedding", "`owner/name`, `./folder`", "`embedding.weight` as stored", static),
+    Format(
+        "StaticEmbedding",
+        "`owner/name`, `./folder`",
+        "`embedding.weight` as stored, and `emb_layer.weight` of GloVe and the like",
+        static,
+    ),
     Format(
         "model2vec",
         "`owner/name`, `./folder`",
