@@ -25,6 +25,7 @@ from .architectures.families import DEFAULT, Family, family_of
 from .architectures.type_defaults import completed
 
 if TYPE_CHECKING:
+    from ..checkpoints.tokenizers.vocabulary import Vocabulary
     from ..tables.token_marks import TokenMarks
 
 T = TypeVar("T")
@@ -316,7 +317,22 @@ def labels_of(opened: Opened, rows: int) -> Labels:
     named = read_labels(found, rows=rows) if found else None
     if named is not None:
         return named
+    if (letters := _of_bytes(opened)) is not None:
+        return letters.labels(rows)
     return _numbered(rows, whole_number(opened.part("text"), "vocab_size"), unnamed(opened))
+
+
+def is_unnamed(opened: Opened) -> bool:
+    """Return whether nothing names the rows of a token table, as far as is known without a request."""
+    return opened.without_tokens() and _of_bytes(opened) is None
+
+
+def _of_bytes(opened: Opened) -> Vocabulary | None:
+    """Return the vocabulary of a tokenizer whose class states its tokens, which are bytes, as ByT5's."""
+    from ..checkpoints.tokenizers.vocabulary_files import of_bytes
+
+    stated = opened.config.get("tokenizer_class")
+    return of_bytes(stated or (opened.settings("tokenizer_config.json") or {}).get("tokenizer_class"))
 
 
 def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:

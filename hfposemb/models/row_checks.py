@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .architectures.config_values import name_of, part_config, whole_number
-from .opened_model import Opened, padded_rows, unnamed
+from .opened_model import Opened, is_unnamed, padded_rows, unnamed
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
 _TEXT = ("", "text", "encoder", "decoder")
@@ -15,7 +15,7 @@ _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "embedding_size", "word_em
 
 def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     """Return notes about the token table: its rows, its width, and that its rows have no names but their numbers."""
-    unlabelled = (unnamed(opened),) if opened.without_tokens() else ()
+    unlabelled = (unnamed(opened),) if is_unnamed(opened) else ()
     return (*_number_of_tokens(opened, tensor), *_width(opened, tensor), *unlabelled)
 
 
@@ -27,7 +27,7 @@ def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     said = f"{name_of(opened.config)} states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
         return (f"{said}; all rows are used",)
-    if not opened.without_tokens():
+    if not is_unnamed(opened):
         return ()
     return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)
 
@@ -39,7 +39,7 @@ def _width(opened: Opened, tensor: str) -> tuple[str, ...]:
     return (said,) if said else ()
 
 
-def other_width(config: Mapping[str, Any], tensor: str, width: int) -> tuple[str, dict[str, int]]:
+def other_width(config: Mapping[str, Any], tensor: str | None, width: int) -> tuple[str, dict[str, Any]]:
     """Return a note that the text's configuration states other widths, and these; empty if it states this or none."""
     text = part_config(config, "text")
     numbers = {name: whole_number(text, name, low=1) for name in _WIDTHS}

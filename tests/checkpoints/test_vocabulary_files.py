@@ -275,6 +275,7 @@ def test_other_vocabularies(tmp_path: Path, models: Mapping[str, bytes], case: s
             {3: "<unk>", 4: " ab", 5: "b", 6: "<mask>"},
         ),
         ({"encoder.json": {"a": 0, "b": 1, "Ġab": 2}}, {2: " ab"}),
+        ({"prophetnet.tokenizer": "[PAD]\nking\n##s\n"}, {1: "king", 2: "##s", 3: "(padding 3)"}),
         (
             {"vocab.json": {"deu": {"ä": 0, "b": 1}, "eng": {"a": 0}}, "tokenizer_config.json": {"target_lang": "deu"}},
             {0: "ä", 1: "b", 2: "(padding 2)"},

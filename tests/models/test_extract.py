@@ -16,6 +16,7 @@ from hfposemb.errors import CheckpointError, MissingTableError, SourceError
 from hfposemb.tables.sources import SampleSource
 from tests.checks.planted import change, edit
 from tests.conftest import ABSOLUTE, Build
+from tests.hub import FakeHub
 
 OFFSETS = {"roberta": 2, "xlm-roberta": 2, "camembert": 2, "mpnet": 2, "opt": 2, "bart": 2, "mbart": 2}
 
@@ -350,6 +351,27 @@ def test_relative_biases_equal_the_models_own(build: Build, tmp_path: Path, mode
         assert np.array_equal(ours.astype(np.float32), theirs)
     fed = found.inputs([5, 6, 7])
     assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())
+
+
+@pytest.mark.parametrize(("name", "rows"), [("ByT5Tokenizer", 384), ("PerceiverTokenizer", 262)])
+def test_bytes_are_named_where_only_the_class_of_the_tokenizer_states_them(
+    hub: FakeHub, tmp_path: Path, name: str, rows: int
+) -> None:
+    import transformers
+
+    tokenizer = getattr(transformers, name)()
+    tokenizer.save_pretrained(tmp_path)
+    safetensors.torch.save_file({"shared.weight": torch.ones(rows, 8)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5", "vocab_size": rows}))
+    hub.add("me/bytes", {one.name: one.read_bytes() for one in tmp_path.iterdir()})
+    theirs = tokenizer.convert_ids_to_tokens(list(range(rows)))
+    same = [row for row, token in enumerate(theirs) if token.isprintable() and (len(token) > 1 or token.isascii())]
+    for source in (tmp_path, "me/bytes"):
+        found = hpe.extract(source)
+        assert not any("numbered" in note for note in found.notes)
+        texts = found.token.labels.texts
+        assert [texts[row] for row in same] == [theirs[row] for row in same]
+        assert texts[theirs.index("\xe9")] == "<0xE9>"
 
 
 def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:

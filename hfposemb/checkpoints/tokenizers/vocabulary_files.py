@@ -16,7 +16,7 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,17 @@ def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
     """
     file = vocabulary_file(_regular_files(folder)) if file is None else vocabulary_file([file])
     return None if file is None else _reader_of(file)(folder, file)
+
+
+def of_bytes(tokenizer_class: object) -> Vocabulary | None:
+    """Return the vocabulary of a tokenizer that needs no file, since its tokens are bytes; ``None`` for any other."""
+    special = _OF_BYTES.get(tokenizer_class) if isinstance(tokenizer_class, str) else None
+    if special is None:
+        return None
+    before, after = special
+    pieces = {len(before) + byte: as_characters(bytes([byte])) for byte in range(256)}
+    literal = dict(enumerate(before)) | dict(enumerate(after, len(before) + 256))
+    return Vocabulary(str(tokenizer_class), pieces, Style(byte_level=True), literal, frozenset(literal.values()))
 
 
 def has_vocabulary(folder: Path) -> bool:
@@ -371,6 +382,12 @@ def _from_rwkv(folder: Path, file: str) -> Vocabulary:
     return completed(read, read_declared(folder))
 
 
+_OF_BYTES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "ByT5Tokenizer": (("<pad>", "</s>", "<unk>"), [f"<extra_id_{number}>" for number in range(125)]),
+    "PerceiverTokenizer": (("[PAD]", "[BOS]", "[EOS]", "[MASK]", "[CLS]", "[SEP]"), ()),
+}
+"""Special tokens before and after the bytes, by class."""
+
 _LITERAL = re.compile(r"""(?P<row>[0-9]{1,9}) (?P<text>b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")) [0-9]{1,6}""")
 
 _MASK: Mapping[str, str] = {"mask_token": "<mask>"}
@@ -393,6 +410,7 @@ _READERS: Mapping[str, Callable[[Path, str], Vocabulary]] = {
     "vocab-src.json": _from_vocab_json,
     "dict.txt": _from_dictionary,
     "rwkv_vocab_v20230424.txt": _from_rwkv,
+    "prophetnet.tokenizer": _from_vocab_txt,
     _GPT2_IDS: _from_vocab_json,
     **dict.fromkeys(_WORDS, _from_words),
     **dict.fromkeys(_MODELS, _from_model),
