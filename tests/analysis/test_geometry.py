@@ -195,6 +195,7 @@ def test_nulls(tables: dict[str, EmbeddingTable], seed: int) -> None:
         by_distance = similarity_by_distance(null, longest=16)[1:]
         assert np.ptp(by_distance) < 0.06
     assert anisotropy(noise) == pytest.approx(0, abs=0.001)
+    assert anisotropy(_table(np.array([[1.0, 0.0], [3.0, 3.0]]))) == pytest.approx(0.5**0.5)
     assert np.abs(adjacent(noise)).mean() < 0.06
     assert len(outliers(noise)) == 0
 
@@ -409,6 +410,8 @@ def test_waves_are_told_from_noise() -> None:
     assert all(one.trend and one.peak is None for one in walked), "a random walk has no wave of its own"
     flips = np.outer((-1.0) ** np.arange(128), rng.normal(size=24)) + 0.3 * rng.normal(size=(128, 24))
     assert geometry.strength_by_period(hpe.from_arrays(position=flips).position).peak == 2, "the fastest wave there is"
+    slow = np.sin(np.pi * np.arange(128)[:, None] / 32 + np.arange(24)) + 0.3 * rng.normal(size=(128, 24))
+    assert geometry.strength_by_period(hpe.from_arrays(position=slow).position).peak == 64, "the second slowest wave"
     rough = geometry.strength_by_period(hpe.from_arrays(position=np.diff(rng.normal(size=(129, 24)), axis=0)).position)
     assert (rough.peak, rough.trend) == (None, False), "a band of fast waves is neither one wave nor a trend"
     assert rough.strongest is not None

@@ -150,6 +150,8 @@ def test_the_rotation_and_the_columns_are_those_of_scipy(independent: Rows) -> N
     cosines = (x[1::2] * signs * y[1::2][:, columns]).sum(axis=1)
     assert rows.tolist() == list(range(WIDTH))
     assert hpe.kinship(source(independent[0]), moved).evidence[3].value == pytest.approx(cosines.mean(), abs=1e-9)
+    of_one = independent[0][:, :1] + 0.1 * independent[1]  # hardly any column is the best of its best
+    assert hpe.kinship(source(independent[0]), source(of_one)).evidence[3].value == 0
 
 
 def _frequency(rows: Rows, rng: np.random.Generator, shared: Rows) -> None:
