@@ -32,19 +32,21 @@ def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)
 
 
-def _width(opened: Opened, tensor: str) -> tuple[str, ...]:
+def _width(opened: Opened, tensor: str, tower: str = "text") -> tuple[str, ...]:
     if _rows(opened, tensor) is None:
         return ()
-    said, _ = other_width(opened.config, tensor, opened.tensors.info(tensor).shape[-1])
+    said, _ = other_width(opened.config, tensor, opened.tensors.info(tensor).shape[-1], tower=tower)
     return (said,) if said else ()
 
 
-def other_width(config: Mapping[str, Any], tensor: str | None, width: int) -> tuple[str, dict[str, Any]]:
-    """Return a note that the text's configuration states other widths, and these; empty if it states this or none."""
-    text = part_config(config, "text")
-    numbers = {name: whole_number(text, name, low=1) for name in _WIDTHS}
+def other_width(
+    config: Mapping[str, Any], tensor: str | None, width: int, *, tower: str = "text"
+) -> tuple[str, dict[str, Any]]:
+    """Return a note that the configuration states other widths, and these; empty if it states this one, or none."""
+    part = part_config(config, tower)
+    numbers = {name: whole_number(part, name, low=1) for name in _WIDTHS}
     stated = {name: number for name, number in numbers.items() if number is not None}
-    if not stated or width in text.values():
+    if not stated or width in [value for name, value in part.items() if "vocab" not in name]:
         return "", {}
     listed = ", ".join(f"{name} {number:,}" for name, number in stated.items())
     return f"{name_of(config)} states {listed}, but the vectors of {tensor} have {width:,} numbers", stated
@@ -58,11 +60,12 @@ def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tup
     # Without a vocabulary the positions are patches, whose number depends on the image size.
     if tower not in _TEXT or not opened.vocabularies or length is None:
         return ()
+    narrow = _width(opened, tensor, tower or "text")
     if rows is None or rows in (length, length + offset):
-        return ()
+        return narrow
     first = f" from row {offset} on" if offset else ""
     said = f"{name_of(opened.config)} states {length:,} positions, but {tensor} has {rows:,} rows"
-    return (f"{said}; all rows{first} are used",)
+    return (f"{said}; all rows{first} are used", *narrow)
 
 
 def _rows(opened: Opened, tensor: str) -> int | None:

@@ -141,8 +141,10 @@ def test_a_table_cut_by_columns_is_said_to_be_narrow(build: Build, tmp_path: Pat
     build("gpt2").save_pretrained(tmp_path)
     assert not any("states n_embd" in note for note in hpe.extract(tmp_path).notes)
     edit(tmp_path, lambda tensors: tensors.update({"wte.weight": np.array(tensors["wte.weight"][:, :9])}))
-    said = "config.json states n_embd 16, but the vectors of wte.weight have 9 numbers"
-    assert said in hpe.extract(tmp_path).notes
+    edit(tmp_path, lambda tensors: tensors.update({"wpe.weight": np.array(tensors["wpe.weight"][:, :9])}))
+    for table in ("wte", "wpe"):
+        said = f"config.json states n_embd 16, but the vectors of {table}.weight have 9 numbers"
+        assert said in hpe.extract(tmp_path).notes
 
 
 def test_a_tied_head_is_the_last_resort(build: Build, tmp_path: Path) -> None:
