@@ -9,9 +9,9 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -34,7 +34,7 @@ import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.numbers import number
-from tests.support.app.models import HOSTILE, WORDS, anisotropic, checkpoint
+from tests.support.app.models import HOSTILE, WORDS, anisotropic, bert_and_gpt2, checkpoint
 from tests.support.app.serving import ENDPOINTS
 from tests.support.app.sessions import open_session, rows_of
 
@@ -97,43 +97,28 @@ def test_kept_is_bounded_by_entries() -> None:
 
 
 def test_what_two_ask_for_is_made_once() -> None:
-    kept, made, begun = Kept(10**6), [], threading.Event()
+    kept, made = Kept(10**6), []
 
     def make() -> str:
-        begun.set()
         time.sleep(0.2)
         made.append(1)
         return "value"
 
-    out: list[str] = []
-    threads = [threading.Thread(target=lambda: out.append(kept.make("key", make))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert out == ["value"] * 8
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda _: kept.make("key", make), range(8))) == ["value"] * 8
     assert len(made) == 1
 
 
 def test_error_reaches_all_who_wait_and_is_not_kept() -> None:
-    kept, errors = Kept(10**6), []
+    kept = Kept(10**6)
 
     def fail() -> None:
         time.sleep(0.1)
         raise SourceError("no such source; write another")
 
-    def ask() -> None:
-        try:
-            kept.make("key", fail)
-        except SourceError as error:
-            errors.append(str(error))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == ["no such source; write another"] * 4
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(kept.make, "key", fail) for _ in range(4)]
+    assert [str(one.exception()) for one in asked] == ["no such source; write another"] * 4
     assert kept.make("key", lambda: "now") == "now"
 
 
@@ -289,13 +274,8 @@ def test_foot_states_where_every_table_came_from(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    """A BERT and a GPT-2 with the same words, and vectors alike but for some noise."""
-    random = np.random.default_rng(3)
-    words = [*WORDS, *(f"word{number}" for number in range(40))]
-    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
-    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
-    noisy = (vectors + 0.3 * random.normal(size=vectors.shape)).astype(np.float32)
-    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+    """A BERT and a GPT-2 with the same words."""
+    return bert_and_gpt2(tmp_path, [*WORDS, *(f"word{number}" for number in range(40))], noise=0.3)
 
 
 def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[3]
-ENDPOINTS = (
-    "info",
-    "search",
-    "tokenise",
-    "neighbours",
-    "similarity",
-    "project",
-    "compare",
-    "check",
-    "vocabulary",
-    "kinship",
-    "merge_preview",
-)
-"""What programs can call, and agents by the same names after ``hfposemb_``."""
+ENDPOINTS: Mapping[str, Mapping[str, Any]] = {
+    "info": {"source": "sinusoidal:16x8"},
+    "search": {"source": "sample:bert", "query": "king"},
+    "tokenise": {"source": "sample:bert", "text": "the king"},
+    "neighbours": {"source": "sample:bert", "query": "king"},
+    "similarity": {"source": "sample:bert", "rows": ["king", "queen"]},
+    "project": {"source": "sinusoidal:16x8"},
+    "compare": {"sources": ["sinusoidal:16x8"]},
+    "check": {"source": "sample:bert"},
+    "vocabulary": {"source": "sample:bert", "other": "sample:gpt2"},
+    "kinship": {"source": "sample:bert", "other": "sample:gpt2"},
+    "merge_preview": {"source": "sample:bert", "other": "sample:gpt2"},
+}
+"""What programs can call, and agents by the same names after ``hfposemb_``, with values of what each needs."""
 
 
 @dataclass
