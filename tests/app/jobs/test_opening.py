@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -19,24 +18,17 @@ from hfposemb.app.session.opened import WAITING, left_out, split, waiting
 from hfposemb.app.session.source_names import HUB_PRESETS, choices, short_name
 from hfposemb.app.session.state import Session
 from hfposemb.app.session.suggestions import MOST, Suggestions
-from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import CancelledError, HubError
 from tests.conftest import FULL
 from tests.hub import FakeHub
+from tests.hub.gpt2 import small_gpt2
 from tests.support.app.sessions import open_session
 
 REPO = "somebody/gpt"
-SHAPES = {"wte.weight": (9000, 64), "wpe.weight": (4096, 64)}
-
-
-def files(seed: int = 0) -> dict[str, bytes | str]:
-    draw = np.random.default_rng(seed)
-    config = {"model_type": "gpt2", "n_positions": 4096, "n_embd": 64, "vocab_size": 9000}
-    stored = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in SHAPES.items()}
-    return {"config.json": json.dumps(config), "model.safetensors": save(stored)}
+files = partial(small_gpt2, 9000, 4096, 64)
 
 
 @pytest.fixture
@@ -105,7 +97,7 @@ def test_a_failing_source_leaves_the_others(hub: FakeHub, repo: str) -> None:
 
 
 def test_no_request_of_strangers_carries_a_token(hub: FakeHub, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.add("owner/secret", files(1), private=True)
+    hub.add("owner/secret", files(seed=1), private=True)
     hub.grant("hf_owner", {"owner/secret"})
     monkeypatch.setenv("HF_TOKEN", "hf_owner")
     session = session_of()

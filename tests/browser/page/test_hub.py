@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,10 +9,10 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, open_tab, until
+from tests.hub.gpt2 import small_gpt2
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -27,11 +26,7 @@ ROWS, WIDTH = 600, 512
 def repo(hub: FakeHub) -> str:
     """A GPT-2 whose position table has 1.2 MB, of an owner that no other test has: what was opened stays open."""
     owner = f"owner-{uuid4().hex[:8]}"
-    draw = np.random.default_rng(0)
-    config = {"model_type": "gpt2", "n_positions": ROWS, "n_embd": WIDTH, "vocab_size": 900}
-    stored = {"wte.weight": (900, WIDTH), "wpe.weight": (ROWS, WIDTH)}
-    tables = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in stored.items()}
-    hub.add(f"{owner}/small-gpt", {"config.json": json.dumps(config), "model.safetensors": save(tables)}, downloads=9)
+    hub.add(f"{owner}/small-gpt", small_gpt2(900, ROWS, WIDTH), downloads=9)
     hub.add(f"{owner}/another-gpt", {"config.json": "{}"}, downloads=1)
     return f"{owner}/small-gpt"
 

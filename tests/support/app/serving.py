@@ -27,6 +27,7 @@ from uuid import uuid4
 from tests.support.app.touched import CANARY, own_folders, watch
 
 if TYPE_CHECKING:
+    import gradio as gr
     from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[3]
@@ -309,6 +310,19 @@ def hosted(app: Any) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+@contextmanager
+def visited(blocks: gr.Blocks) -> Iterator[Visitor]:
+    """Open a page of an app of this process, which is started if it is not; afterwards close both."""
+    if not blocks.is_running:
+        blocks.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)
+    page = Visitor(str(blocks.local_url).rstrip("/"))
+    try:
+        yield page
+    finally:
+        page.close()
+        blocks.close(verbose=False)
 
 
 REFUSAL = "folders and files can be opened only if the app runs on your own machine: make run in a checkout"
