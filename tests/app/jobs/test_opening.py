@@ -46,10 +46,6 @@ async def fetched(session: Session, *sources: str, page: str = "page") -> list[F
         return [shown async for shown in follow][-1]
 
 
-def sent(hub: FakeHub) -> int:
-    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
-
-
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
@@ -62,7 +58,7 @@ def test_a_hub_source_waits_until_its_tables_are_here(hub: FakeHub, repo: str) -
     assert one.error is None
     (opened,) = session.open([repo])
     assert not opened.error
-    assert sent(hub) == 100_000 + 4096 * 64 * 4
+    assert hub.cdn_bytes == 100_000 + 4096 * 64 * 4
     before = len(hub.requests)
     assert opened.embeddings is not None
     assert np.array_equal(opened.embeddings.position.table.vectors, hpe.extract(repo).position.table.vectors)
@@ -130,7 +126,7 @@ async def settled(hub: FakeHub) -> int:
     """Wait until nothing more is sent, and return how much was."""
     seen, before = -1, 0
     while seen != before:
-        seen, before = before, sent(hub)
+        seen, before = before, hub.cdn_bytes
         await asyncio.sleep(0.2)  # a rate lets ten pieces through in this time
     return seen
 
@@ -176,7 +172,7 @@ def test_one_page_goes_on_when_another_stops(hub: FakeHub, repo: str) -> None:
 
     (one,) = asyncio.run(run())
     assert one.error is None
-    assert sent(hub) == 100_000 + 4096 * 64 * 4, "it was read once for both"
+    assert hub.cdn_bytes == 100_000 + 4096 * 64 * 4, "it was read once for both"
 
 
 def test_reads_under_way_are_bounded() -> None:

@@ -39,10 +39,6 @@ def opened(page: Page, site: Callable[..., str]) -> Page:
     return page
 
 
-def sent(hub: FakeHub) -> int:
-    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
-
-
 def choose(page: Page, text: str) -> None:
     """Type a source into the source bar."""
     field = page.get_by_label("Models to compare (up to 8)").locator("visible=true")
@@ -74,7 +70,9 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
     line.get_by_role("button", name="Cancel").first.click()
     until(opened, line.count, 0)
     opened.get_by_role("alert").locator("visible=true").get_by_text("select it again to continue").first.wait_for()
-    before = until(opened, lambda: (sent(hub), opened.wait_for_timeout(1500), sent(hub)), lambda n: n[0] == n[2])[0]
+    before = until(
+        opened, lambda: (hub.cdn_bytes, opened.wait_for_timeout(1500), hub.cdn_bytes), lambda n: n[0] == n[2]
+    )[0]
     assert before < 100_000 + ROWS * WIDTH * 4
     drawn(opened)
     assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()

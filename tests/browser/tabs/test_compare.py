@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import hfposemb as hpe
-from tests.browser.waiting import accessible_everywhere, drawn, open_tab, panel, point, until
+from tests.browser.waiting import accessible_everywhere, cell, drawn, open_tab, panel, point, until
 from tests.support.app.models import MANY, bert_and_gpt2
 from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
 
@@ -109,12 +109,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     # Hovering a position of one matrix marks it in the other sources' plots.
     matrix = panel(report, "positions-0").locator(".plot").nth(1)
     matrix.scroll_into_view_if_needed()
-    x, y = point(
-        report,
-        matrix,
-        """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
-          return [xaxis._offset + xaxis.d2p(20), yaxis._offset + yaxis.d2p(20)]; }""",
-    )
+    x, y = point(report, matrix, cell(20, 20))
     report.mouse.move(x - 2, y)
     report.mouse.move(x, y)
     panel(report, "positions-2").locator('[data-index="20"]').first.wait_for(state="attached")
