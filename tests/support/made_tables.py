@@ -30,11 +30,11 @@ def table(vectors: NDArray[np.generic]) -> EmbeddingTable:
     return table_of(np.asarray(vectors), name="made", provenance=Provenance("test"))
 
 
-def streamed(vectors: NDArray[np.float32]) -> tuple[EmbeddingTable, list[int]]:
+def streamed(vectors: NDArray[np.floating]) -> tuple[EmbeddingTable, list[int]]:
     """Return a table that is not in memory, and a list that gets the number of rows of each of its reads."""
     asked: list[int] = []
 
-    def read(start: int, stop: int) -> NDArray[np.float32]:
+    def read(start: int, stop: int) -> NDArray[np.floating]:
         asked.append(stop - start)
         return vectors[start:stop]
 

@@ -129,8 +129,6 @@ def test_what_cannot_be_compared_is_said_in_its_place() -> None:
     assert "Choose a second source" in pairs_html(compared(session.open(texts[:1]), session))
     assert pairs_html(compared((), session)) == ""
     assert "Choose two or more sources" in figures_html(compared(session.open(["./nowhere"]), session))
-    with pytest.raises(HfposembError):
-        maps_of(*found.sources, "token", "pca", session)
 
 
 def test_nothing_of_a_source_is_markup(pair: tuple[str, str]) -> None:
