@@ -27,7 +27,6 @@ from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.kept import Kept, size_of
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened, problems
-from hfposemb.app.session.source_names import choices, short_name
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
@@ -147,24 +146,6 @@ def test_errors_are_written_as_text() -> None:
     shown = Opened("x", "<b>x</b>", "#000000", "solid", error="<script>alert(1)</script>")
     assert "<script>" not in problems([shown])
     assert "<b>" not in problems([shown])
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("sample:bert", "Demo BERT"),
-        ("sample:gpt2@step-500", "Demo GPT-2 step 500"),
-        ("sinusoidal:256x128", "Sinusoid"),
-        ("random:8x8", "Untrained"),
-        ("openai-community/gpt2", "GPT-2"),
-        ("/data/my-bert", "my-bert"),
-        ("/data/my-bert/model.safetensors", "my-bert"),
-        ("a b c", "a b c"),
-    ],
-)
-def test_short_names(text: str, name: str) -> None:
-    assert short_name(text) == name
-    assert choices([text]) == [(name, text)]
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
