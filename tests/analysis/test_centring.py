@@ -133,14 +133,6 @@ def test_distances_do_not_depend_on_the_mean(table: EmbeddingTable) -> None:
     )
 
 
-def test_the_default_is_the_exact_cosine(table: EmbeddingTable) -> None:
-    rows = np.asarray(table.vectors, np.float64)
-    values = cosines_with(rows, rows[9])
-    order = [row for row in np.argsort(-values, kind="stable") if row != 9][:10]
-    assert neighbours(table, 9).rows.tolist() == order
-    assert not neighbours(table, 9).centred
-
-
 def test_a_note_says_how_anisotropic_a_table_is(table: EmbeddingTable, minilm_folder: Path) -> None:
     found = neighbours(table, 0)
     (note,) = found.notes

@@ -30,14 +30,12 @@ from hfposemb.tables.closed_forms import sinusoidal
 from hfposemb.tables.embeddings import Embeddings, from_arrays
 from hfposemb.tables.encodings import Absolute, Alibi, Grid, PositionEncoding
 from hfposemb.tables.rotary import Rotary
-from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
+from hfposemb.tables.table import EmbeddingTable
+from tests.support.made_tables import streamed
+from tests.support.made_tables import table as _table
 
 Array = NDArray[np.float64]
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
-    return table_of(vectors, name="made", provenance=Provenance("test"))
 
 
 def _noise(rows: int, width: int, seed: int = 0) -> Array:
@@ -356,13 +354,7 @@ def test_a_patch_outside_of_the_grid_is_refused() -> None:
 def test_a_large_table_is_streamed() -> None:
     vectors = _noise(140_000, 64).astype(np.float32)
     vectors[131_071] = np.nan
-    asked: list[int] = []
-
-    def read(start: int, stop: int) -> NDArray[np.float32]:
-        asked.append(stop - start)
-        return vectors[start:stop]
-
-    table = EmbeddingTable("streamed", vectors.shape, vectors.dtype, Provenance("test"), read)
+    table, asked = streamed(vectors)
     wide = np.delete(vectors, 131_071, axis=0).astype(np.float64)
     np.testing.assert_allclose(np.delete(norms(table), 131_071), np.linalg.norm(wide, axis=1), rtol=1e-12)
     centred = wide - wide.mean(axis=0)
@@ -377,20 +369,12 @@ def test_a_large_table_is_streamed() -> None:
     assert max(asked) < len(vectors)
 
 
-def test_monotonicity_counts_triples() -> None:
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((12, 5))
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    cosines = unit @ unit.T
-    triples = [(t, m, n) for t in range(12) for m in range(1, 5) for n in range(1, m) if t + m < 12]
-    expected = np.mean([cosines[t, t + m] < cosines[t, t + n] for t, m, n in triples])
-    assert geometry.monotonicity(hpe.from_arrays(position=rows).position, longest=4) == pytest.approx(expected)
-    noise = hpe.extract("random:400x64").position
-    assert geometry.monotonicity(noise) == pytest.approx(0.5, abs=0.02)
+def test_monotonicity_of_noise_is_one_half_and_of_a_curve_one() -> None:
+    assert monotonicity(hpe.extract("random:400x64").position) == pytest.approx(0.5, abs=0.02)
     curve = np.stack([np.cos(np.arange(60) / 60), np.sin(np.arange(60) / 60)], axis=1)
-    assert geometry.monotonicity(hpe.from_arrays(position=curve).position) == 1.0
-    with pytest.raises(hpe.HfposembError, match="monotonicity"):
-        geometry.monotonicity(hpe.from_arrays(position=rows[:2]).position)
+    assert monotonicity(_table(curve)) == 1.0
+    with pytest.raises(InputError, match="monotonicity"):
+        monotonicity(_table(curve[:2]))
 
 
 def test_waves_are_told_from_noise() -> None:
@@ -542,11 +526,11 @@ def test_runs_of_rows_have_the_mean_cosine_of_their_pairs() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 6)).cumsum(axis=0)
     rows[30] = 0
-    found = mean_cosine_of_runs(table_of(rows, name="made", provenance=Provenance("test")), 5)
+    found = mean_cosine_of_runs(_table(rows), 5)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-9)
     cosines = unit @ unit.T
     expected = [(cosines[at : at + 5, at : at + 5].sum() - 5) / 20 for at in range(36)]
     expected[26:31] = [np.nan] * 5
     np.testing.assert_allclose(found, expected, atol=1e-12)
     with pytest.raises(InputError, match="expected 2 to 40"):
-        mean_cosine_of_runs(table_of(rows, name="made", provenance=Provenance("test")), 41)
+        mean_cosine_of_runs(_table(rows), 41)

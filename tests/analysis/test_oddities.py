@@ -19,6 +19,7 @@ from hfposemb.analysis.geometry import anisotropy, spectrum
 from hfposemb.analysis.tokens.undertrained import NEAR, UndertrainedTokens, undertrained_tokens
 from hfposemb.cli.main import main
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable, Labels
+from tests.support.made_tables import streamed
 
 
 def of(rows: NDArray[np.floating], *, classes: dict[int, str] | None = None) -> EmbeddingTable:
@@ -135,13 +136,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_table_is_never_asked_for_as_a_whole() -> None:
     """A large one is read by blocks: no read is of more rows than a chunk has."""
-    rows, asked = noise(3_000, 40), []
-
-    def read(start: int, stop: int) -> NDArray[np.float64]:
-        asked.append(stop - start)
-        return rows[start:stop]
-
-    table = replace(of(rows), reader=read)
+    table, asked = streamed(noise(3_000, 40))
     chunk = 500 * 40 * 8
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hfposemb.tables.table.CHUNK_BYTES", chunk)

@@ -26,20 +26,15 @@ from hfposemb.analysis.projection.quality import measure, point_trust
 from hfposemb.errors import InputError
 from hfposemb.models.extraction import extract
 from hfposemb.tables.encodings import Absolute
-from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
+from hfposemb.tables.table import EmbeddingTable
+from tests.support.made_tables import noise as _noise
+from tests.support.made_tables import streamed
+from tests.support.made_tables import table as _table
 from tests.support.processes.past_memory import within, write_large
 
 Array = NDArray[np.float64]
 FAST = UMAPParameters(n_neighbors=5, n_epochs=20)
 ENGINES: tuple[Literal["hfposemb", "umap-learn"], ...] = ("hfposemb", "umap-learn")
-
-
-def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
-    return table_of(vectors, name="made", provenance=Provenance("test"))
-
-
-def _noise(rows: int, width: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=(rows, width))
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +114,8 @@ def test_turning_a_table_turns_no_picture_but_by_sign() -> None:
 
 def test_streaming_a_large_table_projects_the_same() -> None:
     vectors = (_noise(140_000, 64) * np.linspace(1, 4, 64)).astype(np.float32)
-    asked: list[int] = []
-
-    def read(start: int, stop: int) -> NDArray[np.float32]:
-        asked.append(stop - start)
-        return vectors[start:stop]
-
-    found = project(EmbeddingTable("streamed", vectors.shape, vectors.dtype, Provenance("test"), read))
+    table, asked = streamed(vectors)
+    found = project(table)
     centred = vectors - vectors.mean(axis=0, dtype=np.float64)
     values, components = np.linalg.eigh(centred.T @ centred)
     components = components[:, [-1, -2]]

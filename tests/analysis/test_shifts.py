@@ -19,12 +19,12 @@ from hfposemb.analysis.positions.shift_curves import (
 from hfposemb.analysis.positions.shift_operator import fit_shift
 from hfposemb.reports.position_findings import turns_of
 from hfposemb.tables.encodings import Absolute
-from hfposemb.tables.table import Provenance, table_of
 from tests.calibration.helices import wound
+from tests.support.made_tables import table
 
 
 def positions(rows: np.ndarray) -> Absolute:
-    return Absolute(table_of(rows, name="made", provenance=Provenance("test")))
+    return Absolute(table(rows))
 
 
 def spiral(rows: int, *speeds: float) -> np.ndarray:

@@ -23,6 +23,8 @@ from hfposemb.models.extraction import extract
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.table import EmbeddingTable, Labels, Provenance, table_of
+from tests.support.made_tables import noise as _noise
+from tests.support.made_tables import streamed
 from tests.support.processes.past_memory import within, write_large
 
 Metric = Literal["cosine", "dot", "euclidean"]
@@ -35,10 +37,6 @@ def _table(vectors: NDArray[np.generic], labels: tuple[str, ...] = (), classes: 
     return table_of(
         np.asarray(vectors), name="made", provenance=Provenance("test"), named=(lambda: named) if labels else None
     )
-
-
-def _noise(rows: int, width: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=(rows, width))
 
 
 @pytest.fixture(scope="module")
@@ -231,13 +229,7 @@ def test_rows_without_a_value_are_left_out() -> None:
 def test_streaming_a_large_table_finds_the_same() -> None:
     vectors = _noise(140_000, 64).astype(np.float32)
     vectors[[5, 139_999]] = vectors[70_000]
-    asked: list[int] = []
-
-    def read(start: int, stop: int) -> NDArray[np.float32]:
-        asked.append(stop - start)
-        return vectors[start:stop]
-
-    table = EmbeddingTable("streamed", vectors.shape, vectors.dtype, Provenance("test"), read)
+    table, asked = streamed(vectors)
     for metric in METRICS:
         found = neighbours(table, 70_000, k=10, metric=metric)
         wanted = _ranked(_brute(vectors, vectors[70_000], metric), metric, 70_000)[:10]

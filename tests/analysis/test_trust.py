@@ -13,17 +13,10 @@ from sklearn.neighbors import NearestNeighbors
 from hfposemb.analysis.projection.projecting import project
 from hfposemb.analysis.projection.quality import measure, point_trust
 from hfposemb.errors import InputError
-from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
+from tests.support.made_tables import noise as _noise
+from tests.support.made_tables import table as _table
 
 Array = NDArray[np.float64]
-
-
-def _table(vectors: NDArray[np.floating]) -> EmbeddingTable:
-    return table_of(vectors, name="made", provenance=Provenance("test"))
-
-
-def _noise(rows: int, width: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=(rows, width))
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,9 +9,9 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -27,35 +27,29 @@ from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.kept import Kept, size_of
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened, problems
-from hfposemb.app.session.source_names import choices, short_name
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.numbers import number
-from tests.support.app.models import HOSTILE, WORDS, anisotropic, checkpoint
-from tests.support.app.serving import ENDPOINTS
+from tests.support.app.models import HOSTILE, WORDS, anisotropic, bert_and_gpt2, checkpoint
 from tests.support.app.sessions import open_session, rows_of
-
-ROOT = Path(app.__file__).parent.parent
-
 
 # --- weight ----------------------------------------------------------------------------------------------------------
 
 
-def loaded_after(code: str, *, cwd: Path = ROOT) -> set[str]:
-    """Return which modules a fresh interpreter has loaded after some code."""
-    print_them = "; import sys; print('|'.join(name for name in sys.modules if '.' not in name))"
-    done = subprocess.run(
-        [sys.executable, "-c", code + print_them], capture_output=True, text=True, check=True, cwd=cwd, timeout=300
+def test_import_loads_nothing_heavy_and_turns_analytics_off(tmp_path: Path) -> None:
+    """In a fresh interpreter."""
+    code = (
+        "import os, sys; os.environ.pop('GRADIO_ANALYTICS_ENABLED', 0); os.environ.pop('HF_HUB_DISABLE_TELEMETRY', 0);"
+        "import hfposemb.app, hfposemb.app.jobs.children; print(os.environ['GRADIO_ANALYTICS_ENABLED'],"
+        "os.environ['HF_HUB_DISABLE_TELEMETRY'], *sys.modules)"
     )
-    return set(done.stdout.strip().splitlines()[-1].split("|"))
-
-
-def test_import_loads_nothing_heavy(tmp_path: Path) -> None:
-    heavy = {"gradio", "torch", "transformers", "umap", "sklearn", "plotly", "huggingface_hub"}
-    assert not loaded_after("import hfposemb.app, hfposemb.app.jobs.children", cwd=tmp_path) & heavy
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    analytics, telemetry, *loaded = done.stdout.split()
+    assert (analytics, telemetry) == ("False", "1")
+    assert not {"gradio", "torch", "transformers", "umap", "sklearn", "plotly", "huggingface_hub"} & set(loaded)
 
 
 def test_tabs_have_nothing_between_them() -> None:
@@ -63,15 +57,6 @@ def test_tabs_have_nothing_between_them() -> None:
     blocks = app.build()
     tabs = next(block for block in blocks.blocks.values() if isinstance(block, gr.Tabs))
     assert {type(child) for child in tabs.children} == {gr.Tab}
-
-
-def test_analytics_are_off_before_gradio_is_imported(tmp_path: Path) -> None:
-    code = (
-        "import os; os.environ.pop('GRADIO_ANALYTICS_ENABLED', None); os.environ.pop('HF_HUB_DISABLE_TELEMETRY', None);"
-        "import hfposemb.app; assert os.environ['GRADIO_ANALYTICS_ENABLED'] == 'False';"
-        "assert os.environ['HF_HUB_DISABLE_TELEMETRY'] == '1'"
-    )
-    loaded_after(code, cwd=tmp_path)
 
 
 # --- kept and shared -------------------------------------------------------------------------------------------------
@@ -97,43 +82,28 @@ def test_kept_is_bounded_by_entries() -> None:
 
 
 def test_what_two_ask_for_is_made_once() -> None:
-    kept, made, begun = Kept(10**6), [], threading.Event()
+    kept, made = Kept(10**6), []
 
     def make() -> str:
-        begun.set()
         time.sleep(0.2)
         made.append(1)
         return "value"
 
-    out: list[str] = []
-    threads = [threading.Thread(target=lambda: out.append(kept.make("key", make))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert out == ["value"] * 8
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda _: kept.make("key", make), range(8))) == ["value"] * 8
     assert len(made) == 1
 
 
 def test_error_reaches_all_who_wait_and_is_not_kept() -> None:
-    kept, errors = Kept(10**6), []
+    kept = Kept(10**6)
 
     def fail() -> None:
         time.sleep(0.1)
         raise SourceError("no such source; write another")
 
-    def ask() -> None:
-        try:
-            kept.make("key", fail)
-        except SourceError as error:
-            errors.append(str(error))
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == ["no such source; write another"] * 4
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(kept.make, "key", fail) for _ in range(4)]
+    assert [str(one.exception()) for one in asked] == ["no such source; write another"] * 4
     assert kept.make("key", lambda: "now") == "now"
 
 
@@ -162,17 +132,6 @@ def test_sources_in_turn_stay_within_the_budget() -> None:
     assert sum(one() is not None for one in held) == len(library.sources) < 6
 
 
-def test_strangers_learn_nothing_of_local_files(tmp_path: Path) -> None:
-    present, library = checkpoint(tmp_path / "here", WORDS), Library()
-    assert library.open(present).token.shape == (len(WORDS), 16)
-    messages = set()
-    for path in (present, str(tmp_path / "absent"), "~", "./x", "../x", "/etc/passwd"):
-        with pytest.raises(HfposembError) as caught:
-            library.open(path, public=True)
-        messages.add(str(caught.value))
-    assert len(messages) == 1
-
-
 @pytest.mark.parametrize("text", ["gpt2", "nonsense:1x1", "sinusoidal:0x0", "./absent", "x" * 5000, "a\nb"])
 def test_source_that_fails_leaves_the_others(text: str) -> None:
     first, second = open_session().open((text, "sinusoidal:8x4"))
@@ -189,24 +148,6 @@ def test_errors_are_written_as_text() -> None:
     assert "<b>" not in problems([shown])
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("sample:bert", "Demo BERT"),
-        ("sample:gpt2@step-500", "Demo GPT-2 step 500"),
-        ("sinusoidal:256x128", "Sinusoid"),
-        ("random:8x8", "Untrained"),
-        ("openai-community/gpt2", "GPT-2"),
-        ("/data/my-bert", "my-bert"),
-        ("/data/my-bert/model.safetensors", "my-bert"),
-        ("a b c", "a b c"),
-    ],
-)
-def test_short_names(text: str, name: str) -> None:
-    assert short_name(text) == name
-    assert choices([text]) == [(name, text)]
-
-
 # --- the page --------------------------------------------------------------------------------------------------------
 
 TWO = ("random:64x16", "sinusoidal:64x16")
@@ -218,24 +159,10 @@ def keys_of(row: PanelRow) -> set[str]:
     return {panel["key"] for panel in shown["panels"]} if shown else set()
 
 
-def test_panel_draws_into_a_tab_of_a_host() -> None:
-    with gr.Blocks() as host:
-        gr.Textbox(label="host")
-        with gr.Tab("Embeddings"):
-            app.panel(sources=TWO)
-        with gr.Tab("Again"):
-            app.panel(sources=TWO, public=True)
-    assert len(first_scopes(host)) == 2
-
-
-def first_scopes(blocks: gr.Blocks) -> set[str]:
-    """Return the scopes of all first tabs: a hover in one does not reach another."""
-    return {row.scope for row in rows_of(blocks) if any(key.startswith("shape ") for key in keys_of(row))}
-
-
 def test_page_stands_in_a_tabbed_interface() -> None:
     tabbed = gr.TabbedInterface([app.build(sources=TWO), app.build(sources=TWO)], ["one", "two"])
-    assert len(first_scopes(tabbed)) == 2
+    scopes = {row.scope for row in rows_of(tabbed) if any(key.startswith("shape ") for key in keys_of(row))}
+    assert len(scopes) == 2, "a hover in one does not reach the other"
 
 
 def test_first_paint_needs_no_event() -> None:
@@ -245,12 +172,6 @@ def test_first_paint_needs_no_event() -> None:
     keys = {key for row in rows_of(blocks) for key in keys_of(row)}
     assert {f"shape {text}" for text in TWO} <= keys
     assert not keys & {"map", "neighbours", *TWO}, "other tabs are drawn when they are opened"
-
-
-def test_interface_handlers_are_private() -> None:
-    blocks = app.build(sources=TWO)
-    public = {fn.api_name for fn in blocks.fns.values() if fn.api_visibility != "private"}
-    assert public == set(ENDPOINTS)
 
 
 def test_launch_sets_what_only_a_launch_may_set() -> None:
@@ -289,13 +210,8 @@ def test_foot_states_where_every_table_came_from(tmp_path: Path) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    """A BERT and a GPT-2 with the same words, and vectors alike but for some noise."""
-    random = np.random.default_rng(3)
-    words = [*WORDS, *(f"word{number}" for number in range(40))]
-    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
-    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
-    noisy = (vectors + 0.3 * random.normal(size=vectors.shape)).astype(np.float32)
-    return checkpoint(tmp_path / "bert", words, vectors), checkpoint(tmp_path / "gpt", spaced, noisy, spaced=True)
+    """A BERT and a GPT-2 with the same words."""
+    return bert_and_gpt2(tmp_path, [*WORDS, *(f"word{number}" for number in range(40))], noise=0.3)
 
 
 def test_neighbours_are_exact_in_every_source(pair: tuple[str, str]) -> None:

@@ -23,7 +23,7 @@ from hfposemb.app.session.plugged import selected
 import hfposemb as hpe
 from hfposemb.errors import InputError, SourceError
 from tests.conftest import FULL
-from tests.support.app.serving import Visitor, hosted
+from tests.support.app.serving import Visitor, hosted, visited
 from tests.support.app.sessions import rows_of
 from tests.support.app.unserved import Unserved
 
@@ -129,18 +129,13 @@ def test_a_click_and_a_value_from_outside_cross_the_border() -> None:
     near = {"panel": "neighbours", "list": 0, "id": 3, "label": "x"}
     assert selected(near, opened) == {"source": text, "role": "token", "row": 3, "label": "3"}
     assert selected({"panel": "neighbours", "action": "Open in Tokens"}, opened) is None
-    url = host.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]
-    page = Visitor(url.rstrip("/"))
-    try:
+    with visited(host) as page:
         row = next(key for key, block in host.blocks.items() if block in rows_of(host))
         page.show("Positions")
         for bound in page.events(row, "select"):
             page.run(bound, row, event_data=click)
         (json_key,) = [key for key, block in host.blocks.items() if isinstance(block, gr.JSON)]
         assert page.values[json_key] == {"source": "my model", "role": "position", "row": 7, "label": "7"}
-    finally:
-        page.close()
-        host.close(verbose=False)
 
 
 def test_jobs_open_what_is_in_memory() -> None:
@@ -164,16 +159,12 @@ def lent_rows(text: str) -> int:
 
 def test_tabbed_interface_serves_the_panel() -> None:
     host = run(SNIPPETS["In a `TabbedInterface`"])["host"]
-    url = host.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]
-    try:
-        look(url)
-    finally:
-        host.close(verbose=False)
+    with visited(host) as page:
+        look(page)
 
 
-def look(url: str) -> None:
-    """Open a page, walk to another tab, and fetch all pictures of both."""
-    page = Visitor(url.rstrip("/"))
+def look(page: Visitor) -> None:
+    """Walk to another tab, and fetch all pictures of both."""
     assert {"shape"} <= panels(page)
     page.show("Tokens")
     assert {"map", "neighbours"} <= panels(page)
@@ -181,33 +172,31 @@ def look(url: str) -> None:
     script = next(name for name in fetched if name.endswith("/hfposemb.js"))
     beside = [script.removesuffix("hfposemb.js") + name for name in ("plotly.min.js", "hfposemb.css")]
     for name in [*fetched, *beside]:
-        assert urlsplit(name).path.startswith(urlsplit(url).path.rstrip("/") + "/"), name
+        assert urlsplit(name).path.startswith(urlsplit(page.url).path + "/"), name
         answer = httpx.get(name, timeout=60)
         assert answer.status_code == 200, name
         assert answer.content
-    page.close()
 
 
 def test_example_host_has_it_in_a_tab_under_a_path() -> None:
     with hosted(runpy.run_path(str(DOCS / "plugin.py"))["app"]) as url:
         assert "Language lab" in httpx.get(f"{url}/lab/", timeout=60).text
-        look(f"{url}/lab")
         page = Visitor(f"{url}/lab")
+        look(page)
         tabs = [one["props"]["label"] for one in page.components.values() if one["type"] == "tabitem"]
         assert tabs[:3] == ["Notes", "Embeddings", "Start"]
         page.close()
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[tuple[gr.Blocks, set[int], set[int]]]:
+def two() -> tuple[gr.Blocks, set[int], set[int]]:
     """A host with two panels, and the components of each."""
     with gr.Blocks() as host:
         with gr.Column() as left:
             panel(sources=["random:64x16", "sinusoidal:64x16"])
         with gr.Column() as right:
             panel(sources=["random:64x24", "sinusoidal:64x24"])
-    yield host, {block._id for block in _under(left)}, {block._id for block in _under(right)}
-    host.close(verbose=False)
+    return host, {block._id for block in _under(left)}, {block._id for block in _under(right)}
 
 
 def _under(block: Any) -> Iterator[Any]:
@@ -239,15 +228,13 @@ def test_names_in_the_page_are_of_one_panel(two: tuple[gr.Blocks, set[int], set[
 
 def test_sources_of_one_panel_are_not_those_of_the_other(two: tuple[gr.Blocks, set[int], set[int]]) -> None:
     host, left, right = two
-    url = host.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]
-    page = Visitor(url.rstrip("/"))
-    before = {key: json.dumps(value) for key, value in page.values.items() if key in right}
-    page.show("Positions")
-    page.choose(["counting:48x8", "sinusoidal:48x8"])
-    chosen = [
-        page.values[key] for key in left if "sources" in (page.components[key]["props"].get("elem_classes") or ())
-    ]
-    assert chosen
-    assert all(texts == ["counting:48x8", "sinusoidal:48x8"] for texts in chosen)
-    assert {key: json.dumps(value) for key, value in page.values.items() if key in right} == before
-    page.close()
+    with visited(host) as page:
+        before = {key: json.dumps(value) for key, value in page.values.items() if key in right}
+        page.show("Positions")
+        page.choose(["counting:48x8", "sinusoidal:48x8"])
+        chosen = [
+            page.values[key] for key in left if "sources" in (page.components[key]["props"].get("elem_classes") or ())
+        ]
+        assert chosen
+        assert all(texts == ["counting:48x8", "sinusoidal:48x8"] for texts in chosen)
+        assert {key: json.dumps(value) for key, value in page.values.items() if key in right} == before

@@ -76,6 +76,14 @@ def shifts(page: Page) -> Callable[[], float]:
     return lambda: float(page.evaluate("window.shifted"))
 
 
+def cell(column: int, row: int) -> str:
+    """Return a function of the stage, in JavaScript, that returns the pixels of a cell of its heatmap."""
+    return (
+        "({ _fullLayout: { xaxis, yaxis } }) => "
+        f"[xaxis._offset + xaxis.d2p({column}), yaxis._offset + yaxis.d2p({row})]"
+    )
+
+
 def point(page: Page, plot: Locator, where: str) -> tuple[float, float]:
     """Return a place of the window in a plot: ``where`` is a function of the stage that returns pixels of its box."""
     still(page)

@@ -9,7 +9,7 @@ import hfposemb as hpe
 from hfposemb.figures import label_placement
 from hfposemb.figures.cloud_frame import FILLED, CloudFrame, best_camera
 from hfposemb.figures.position_figures import RATIO, projection
-from hfposemb.tables.table import Provenance, table_of
+from tests.support.made_tables import table
 
 TURNS = np.linspace(0, 20, 300)
 HELIX = np.stack([np.cos(TURNS), np.sin(TURNS), TURNS / 8], axis=1)
@@ -70,8 +70,7 @@ def test_cloud_fills_the_plot_and_stays_within_it(ratio: float, shape: tuple[flo
 
 @pytest.mark.parametrize("dims", [2, 3])
 def test_far_rows_are_labelled_stubs_and_all_numbers_stay(dims: int) -> None:
-    table = table_of(with_far_rows(0, 150, 151).astype(np.float32), name="made", provenance=Provenance("test"))
-    found = hpe.project(table, dims=dims)
+    found = hpe.project(table(with_far_rows(0, 150, 151).astype(np.float32)), dims=dims)
     figure = projection(found, named=[0, 299])
     path, stub = [trace for trace in figure.data if trace.meta]
     assert np.array_equal(np.stack([path.x, path.y], axis=1), np.float32(found.coordinates[:, :2]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
 from tests.hub.server import FakeHub
 
@@ -19,6 +20,15 @@ def add_gpt2(hub: FakeHub, folder: Path) -> NDArray[np.float32]:
     table = _write(path)
     hub.add("openai-community/gpt2", {"config.json": json.dumps(_CONFIG), "model.safetensors": path})
     return table
+
+
+def small_gpt2(tokens: int, positions: int, width: int, *, seed: int = 0) -> dict[str, bytes | str]:
+    """Return the files of a GPT-2 of another size, with numbers that are drawn."""
+    draw = np.random.default_rng(seed)
+    config = {"model_type": "gpt2", "n_positions": positions, "n_embd": width, "vocab_size": tokens}
+    shapes = {"wte.weight": (tokens, width), "wpe.weight": (positions, width)}
+    tables = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return {"config.json": json.dumps(config), "model.safetensors": save(tables)}
 
 
 def _write(path: Path) -> NDArray[np.float32]:

@@ -240,6 +240,11 @@ class FakeHub:
         """Everything asked since the last reset, in order of arrival; answers under way included."""
         return [record.seen() for record in list(self._records)]
 
+    @property
+    def cdn_bytes(self) -> int:
+        """Bytes of files that the CDN has sent since the last reset."""
+        return sum(one.body_bytes for one in self.requests if one.host == "cdn")
+
     def shape(self, *, delay: float | None = None, rate: float | None = None) -> None:
         """Seconds before each answer, and bytes a second of each connection's bodies; None lifts."""
         self._delay, self._rate = delay or 0.0, rate

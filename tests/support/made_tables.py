@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hfposemb as hpe
+from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
 
 
 def made(*, width: int = 24, rows: int = 400, positions: int = 30, scale: float = 1.0, seed: int = 0) -> hpe.Embeddings:
@@ -23,6 +24,21 @@ WORDS = [f"word{row}" for row in range(ROWS)]
 
 def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
     return np.random.default_rng(seed).standard_normal((rows, width))
+
+
+def table(vectors: NDArray[np.generic]) -> EmbeddingTable:
+    return table_of(np.asarray(vectors), name="made", provenance=Provenance("test"))
+
+
+def streamed(vectors: NDArray[np.floating]) -> tuple[EmbeddingTable, list[int]]:
+    """Return a table that is not in memory, and a list that gets the number of rows of each of its reads."""
+    asked: list[int] = []
+
+    def read(start: int, stop: int) -> NDArray[np.floating]:
+        asked.append(stop - start)
+        return vectors[start:stop]
+
+    return EmbeddingTable("streamed", vectors.shape, vectors.dtype, Provenance("test"), read), asked
 
 
 def turned(rows: NDArray[np.float64], *, width: int, seed: int = 5) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
@@ -19,24 +18,17 @@ from hfposemb.app.session.opened import WAITING, left_out, split, waiting
 from hfposemb.app.session.source_names import HUB_PRESETS, choices, short_name
 from hfposemb.app.session.state import Session
 from hfposemb.app.session.suggestions import MOST, Suggestions
-from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import CancelledError, HubError
 from tests.conftest import FULL
 from tests.hub import FakeHub
+from tests.hub.gpt2 import small_gpt2
 from tests.support.app.sessions import open_session
 
 REPO = "somebody/gpt"
-SHAPES = {"wte.weight": (9000, 64), "wpe.weight": (4096, 64)}
-
-
-def files(seed: int = 0) -> dict[str, bytes | str]:
-    draw = np.random.default_rng(seed)
-    config = {"model_type": "gpt2", "n_positions": 4096, "n_embd": 64, "vocab_size": 9000}
-    stored = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in SHAPES.items()}
-    return {"config.json": json.dumps(config), "model.safetensors": save(stored)}
+files = partial(small_gpt2, 9000, 4096, 64)
 
 
 @pytest.fixture
@@ -54,10 +46,6 @@ async def fetched(session: Session, *sources: str, page: str = "page") -> list[F
         return [shown async for shown in follow][-1]
 
 
-def sent(hub: FakeHub) -> int:
-    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
-
-
 # --- what is read ----------------------------------------------------------------------------------------------------
 
 
@@ -70,7 +58,7 @@ def test_a_hub_source_waits_until_its_tables_are_here(hub: FakeHub, repo: str) -
     assert one.error is None
     (opened,) = session.open([repo])
     assert not opened.error
-    assert sent(hub) == 100_000 + 4096 * 64 * 4
+    assert hub.cdn_bytes == 100_000 + 4096 * 64 * 4
     before = len(hub.requests)
     assert opened.embeddings is not None
     assert np.array_equal(opened.embeddings.position.table.vectors, hpe.extract(repo).position.table.vectors)
@@ -105,7 +93,7 @@ def test_a_failing_source_leaves_the_others(hub: FakeHub, repo: str) -> None:
 
 
 def test_no_request_of_strangers_carries_a_token(hub: FakeHub, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.add("owner/secret", files(1), private=True)
+    hub.add("owner/secret", files(seed=1), private=True)
     hub.grant("hf_owner", {"owner/secret"})
     monkeypatch.setenv("HF_TOKEN", "hf_owner")
     session = session_of()
@@ -138,7 +126,7 @@ async def settled(hub: FakeHub) -> int:
     """Wait until nothing more is sent, and return how much was."""
     seen, before = -1, 0
     while seen != before:
-        seen, before = before, sent(hub)
+        seen, before = before, hub.cdn_bytes
         await asyncio.sleep(0.2)  # a rate lets ten pieces through in this time
     return seen
 
@@ -184,7 +172,7 @@ def test_one_page_goes_on_when_another_stops(hub: FakeHub, repo: str) -> None:
 
     (one,) = asyncio.run(run())
     assert one.error is None
-    assert sent(hub) == 100_000 + 4096 * 64 * 4, "it was read once for both"
+    assert hub.cdn_bytes == 100_000 + 4096 * 64 * 4, "it was read once for both"
 
 
 def test_reads_under_way_are_bounded() -> None:

@@ -217,21 +217,6 @@ def test_what_cannot_be_asked_is_told_in_one_line(
     assert "\n" not in str(failed.value)
 
 
-REQUIRED: dict[str, list[Any]] = {
-    "info": ["sinusoidal:16x8"],
-    "search": ["sample:bert", "king"],
-    "tokenise": ["sample:bert", "the king"],
-    "neighbours": ["sample:bert", "king"],
-    "similarity": ["sample:bert", ["king", "queen"]],
-    "project": ["sinusoidal:16x8"],
-    "compare": [["sinusoidal:16x8"]],
-    "check": ["sample:bert"],
-    "vocabulary": ["sample:bert", "sample:gpt2"],
-    "kinship": ["sample:bert", "sample:gpt2"],
-    "merge_preview": ["sample:bert", "sample:gpt2"],
-}
-
-
 def call(web: httpx.Client, endpoint: str, data: Any) -> tuple[str, Any]:
     """Call an endpoint as the documentation of Gradio says, without a client; return the event and its data."""
     sent = web.post(f"gradio_api/call/{endpoint}", json={"data": data}).raise_for_status()
@@ -250,7 +235,7 @@ def test_a_client_is_told_what_parameters_and_results_are(client: Client, web: h
         assert one["python_type"]["description"] == tool[one["label"]]["description"]
     (result,) = told["returns"]
     assert result["python_type"]["type"].startswith("dict(")
-    _, found = call(web, endpoint, REQUIRED[endpoint])
+    _, found = call(web, endpoint, list(ENDPOINTS[endpoint].values()))
     assert set(result["type"]["required"]) <= set(found[0])
     assert set(result["type"]["required"]) | set(found[0]) >= set(result["type"]["properties"])
 
@@ -258,14 +243,13 @@ def test_a_client_is_told_what_parameters_and_results_are(client: Client, web: h
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_arguments_that_are_left_out_have_their_defaults(web: httpx.Client, endpoint: str) -> None:
     known = list(signature(getattr(Endpoints, endpoint)).parameters.values())[1:]
-    known, required = [one for one in known if one.name != "request"], REQUIRED[endpoint]
+    known, required = [one for one in known if one.name != "request"], list(ENDPOINTS[endpoint].values())
     whole = [*required, *(one.default for one in known[len(required) :])]
     expected = call(web, endpoint, whole)
     assert expected[0] == "complete"
     for count in range(len(required), len(whole)):
         assert call(web, endpoint, whole[:count]) == expected
-    named = dict(zip([one.name for one in known], required, strict=False))
-    sent = web.post(f"gradio_api/call/v2/{endpoint}", json=named).raise_for_status().json()
+    sent = web.post(f"gradio_api/call/v2/{endpoint}", json=ENDPOINTS[endpoint]).raise_for_status().json()
     assert "event: complete" in web.get(f"gradio_api/call/{endpoint}/{sent['event_id']}").text
 
     wrong = [(whole[:count], f"{endpoint} needs ") for count in range(len(required))]

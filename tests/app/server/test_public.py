@@ -24,7 +24,7 @@ from tests.conftest import FULL
 from tests.hub.session import HUB
 from tests.support.app import doors
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.serving import REFUSAL, ROOT, Served, Visitor, alerts, call_tools, lines, serving
+from tests.support.app.serving import ENDPOINTS, REFUSAL, ROOT, Served, Visitor, alerts, call_tools, lines, serving
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
@@ -332,35 +332,18 @@ def test_names_of_files_reach_nothing_through_any_event(turn: int, page: Visitor
         page.run(bound, trigger, data=data, event_data={"value": name, "sources": [name], "query": f"?models={name}"})
 
 
-NAMED: dict[str, dict[str, Any]] = {
-    "info": {},
-    "search": {"query": "king", "regex": False, "table": "", "limit": 5, "offset": 0},
-    "tokenise": {"text": "king", "neighbours": False},
-    "neighbours": {"query": "king", "limit": 3, "metric": "cosine", "table": "", "centred": False},
-    "similarity": {"rows": ["king", "queen"], "metric": "cosine", "table": "", "centred": False},
-    "project": {"method": "pca", "dims": 2, "table": "position", "limit": 5},
-    "compare": {},
-    "check": {},
-    "vocabulary": {"other": "sample:bert"},
-    "kinship": {"other": "sample:bert"},
-    "merge_preview": {"other": "sample:bert"},
-}
-"""The endpoints, which are the tools too, with what each is given beside the source."""
-
-
 def test_names_of_files_reach_nothing_through_endpoints_and_tools(page: Visitor, served: Served, canary: Path) -> None:
     asked = doors.names(canary, 1_000 if FULL else 16)
     asked += [f"owner/{kind}-{one}" for kind in ("adapter", "modules", "index") for one in range(12 if FULL else 2)]
     tools = []
     for number, name in enumerate(asked):
-        endpoint, given = list(NAMED.items())[number % len(NAMED)]
-        source = {"sources": [name, "sample:bert"]} if endpoint == "compare" else {"source": name}
-        called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": [*source.values(), *given.values()]})
+        endpoint, given = list(ENDPOINTS.items())[number % len(ENDPOINTS)]
+        given = {**given, **({"sources": [name, "sample:bert"]} if "sources" in given else {"source": name})}
+        called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": [*given.values()]})
         answer = page.client.get(f"/gradio_api/call/{endpoint}/{called.json()['event_id']}").text
         page.heard.append(answer)
         assert answer.startswith("event: error") or name.startswith("owner/"), (endpoint, name, answer)
-        settings = {key: value for key, value in given.items() if key != "limit"}
-        tools.append((endpoint, {**source, **settings}))
+        tools.append((endpoint, given))
     for result, (endpoint, given) in zip(call_tools(served.url, *tools), tools, strict=True):
         page.heard += [content.text for content in result.content]
         assert result.isError or str(given).count("owner/"), (endpoint, given, result.content)

@@ -18,12 +18,10 @@ from typing import Any
 
 import gradio as gr
 import itsdangerous
-import numpy as np
 import pytest
 from gradio.context import LocalContext
 from gradio.state_holder import StateHolder
 from huggingface_hub import constants, snapshot_download
-from safetensors.numpy import save
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
@@ -50,10 +48,11 @@ from hfposemb.checkpoints.access import Visitor
 from hfposemb.errors import HfposembError, OfflineError, RefusedError, SourceError
 from hfposemb.figures.named_figures import view
 from tests.hub import FakeHub
+from tests.hub.gpt2 import small_gpt2
 
 ADA, BEN = "hf_oauth_tokenOfAda.aaaa-0001", "hf_oauth_tokenOfBen.bbbb-0002"
 SECRET = "secret-of-the-cookies"
-SHAPES = {"wte.weight": (300, 32), "wpe.weight": (64, 32)}
+files = partial(small_gpt2, 300, 64, 32)
 
 
 def sent(token: str, name: str, seconds: float = 3600) -> dict[str, Any]:
@@ -62,19 +61,12 @@ def sent(token: str, name: str, seconds: float = 3600) -> dict[str, Any]:
     return {"access_token": token, "id_token": "x", "expires_at": time.time() + seconds, "userinfo": profile}
 
 
-def files(seed: int) -> dict[str, bytes | str]:
-    draw = np.random.default_rng(seed)
-    config = {"model_type": "gpt2", "n_positions": 64, "n_embd": 32, "vocab_size": 300}
-    tables = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in SHAPES.items()}
-    return {"config.json": json.dumps(config), "model.safetensors": save(tables)}
-
-
 @pytest.fixture
 def models(hub: FakeHub) -> FakeHub:
     """A Hub with a model for everybody, a private one and a gated one that Ada may read, and Ben, who may not."""
-    hub.add("lab/open", files(0))
-    hub.add("lab/secret-a", files(1), private=True)
-    hub.add("lab/gated", files(2), gated=True)
+    hub.add("lab/open", files(seed=0))
+    hub.add("lab/secret-a", files(seed=1), private=True)
+    hub.add("lab/gated", files(seed=2), gated=True)
     hub.grant(ADA, {"lab/secret-a", "lab/gated"})
     hub.grant(BEN)
     return hub

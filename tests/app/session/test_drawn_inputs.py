@@ -18,7 +18,7 @@ from hfposemb.app.tabs import tokens
 
 from hfposemb import app
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.serving import Visitor
+from tests.support.app.serving import Visitor, visited
 
 COUNTED = ("asked_map", "word_panels")
 
@@ -49,11 +49,8 @@ def models(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def visitor(models: list[str]) -> Iterator[Visitor]:
     """A visitor of the app."""
-    blocks = app.launch((models[1],), warm=False, prevent_thread_lock=True, quiet=True)
-    page = Visitor(str(blocks.local_url).rstrip("/"))
-    yield page
-    page.close()
-    blocks.close(verbose=False)
+    with visited(app.launch((models[1],), warm=False, prevent_thread_lock=True, quiet=True)) as page:
+        yield page
 
 
 def follow(page: Visitor, query: str) -> None:

@@ -25,7 +25,7 @@ from hfposemb.app.session.state import Session
 from hfposemb import app
 from hfposemb.errors import InputError, SourceError
 from hfposemb.tables.closed_forms import BUILTINS
-from tests.support.app.serving import Visitor
+from tests.support.app.serving import Visitor, visited
 from tests.support.processes import errands
 
 LOCAL = re.compile(r"Something went wrong while computing this: (.*)\. Details were written to (\S+\.txt)")
@@ -156,10 +156,8 @@ def page(faulty: None, request: pytest.FixtureRequest) -> Iterator[Visitor]:
     """The page of an app, where faults are planted; a parameter says whether it is for strangers."""
     public = getattr(request, "param", False)
     blocks = app.launch(("sinusoidal:16x8",), public=public, warm=False, prevent_thread_lock=True, quiet=True)
-    visitor = Visitor(blocks.local_url.rstrip("/"))
-    yield visitor
-    visitor.close()
-    blocks.close(verbose=False)
+    with visited(blocks) as visitor:
+        yield visitor
 
 
 def said_in(page: Visitor) -> list[tuple[str, str]]:
@@ -208,14 +206,9 @@ def test_bug_in_a_child_is_said_in_its_line(monkeypatch: pytest.MonkeyPatch) -> 
         umaps = session.jobs.bind(work)
         start = gr.Button("Start")
         start.click(lambda: [["x"]], None, umaps.wanted)
-    url = blocks.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)[1]
-    try:
-        page = Visitor(url.rstrip("/"))
+    with visited(blocks) as page:
         page.act(page.find(lambda one: one.get("value") == "Start"), "click")
         said = next(value for value in page.values.values() if isinstance(value, str) and "failed" in value)
         found = LOCAL.search(said)
         assert found is not None, said
         assert "KeyError: 'planted, public False'" in Path(found[2]).read_text()
-        page.close()
-    finally:
-        blocks.close(verbose=False)

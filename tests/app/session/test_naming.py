@@ -44,6 +44,10 @@ def test_long_names_keep_what_differs() -> None:
 @pytest.mark.parametrize(
     ("sources", "found"),
     [
+        (["sample:gpt2@step-500"], ["Demo GPT-2 step 500"]),
+        (["sinusoidal:256x128", "random:8x8"], ["Sinusoid", "Untrained"]),
+        (["/data/my-bert"], ["my-bert"]),
+        (["/data/my-bert/model.safetensors", "a b c"], ["my-bert", "a b c"]),
         (["sample:bert", "google/bert"], ["Demo BERT", "bert"]),
         (["sample:minilm", "owner/all-MiniLM-L6-v2"], ["MiniLM", "all-MiniLM-L6-v2"]),
         (["one/gpt2", "two/gpt2", "gpt2"], ["one/gpt2", "two/gpt2", "gpt2"]),

@@ -28,6 +28,7 @@ from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource
 from tests.gallery import FINDINGS, Finding
+from tests.support.app.sessions import open_session
 
 NUMBERED = list(enumerate(LESSONS, 1))
 
@@ -198,12 +199,10 @@ def opened(*texts: str) -> list[Opened]:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def session() -> Session:
-    import gradio as gr
-
-    with gr.Blocks(), gr.Tabs() as tabs:
-        return Session(False, FIRST, gr.State([]), gr.State(""), tabs)
+    found: Session = open_session(*FIRST)
+    return found
 
 
 def test_a_guess_comes_first(session: Session) -> None:

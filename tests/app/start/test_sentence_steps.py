@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,6 @@ import hfposemb as hpe
 from app.findings.start.sentence_steps import NUMBERS, by_hand, sentence_steps
 from app.session.opened import Opened
 from hfposemb.numbers import number
-
-
-@pytest.fixture(scope="module")
-def minilm(minilm_folder: Path) -> Opened:
-    return Opened(str(minilm_folder), "MiniLM", "#0b6aa8", "solid", hpe.extract(minilm_folder))
 
 
 def rows_of(page: str) -> dict[str, dict[str, list[tuple[str, str]]]]:

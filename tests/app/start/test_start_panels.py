@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,6 @@ from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb.reports.position_findings import Facts, measure, shapes
-
-
-@pytest.fixture(scope="session")
-def minilm(minilm_folder: Path) -> Opened:
-    return Opened(str(minilm_folder), "MiniLM", "#0b6aa8", "solid", hpe.extract(minilm_folder))
 
 
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:

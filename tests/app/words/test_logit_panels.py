@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
 from pathlib import Path
 
-import gradio as gr
 import numpy as np
 import pytest
 from safetensors.numpy import save
 
 from app.findings.positions.logits import NEEDS, distance_panel, distance_title, logit_panels
-from app.session.library import Library
 from app.session.opened import Opened
 from app.session.state import Session
 from hfposemb.composition.attention_logits import logit_shares, logits_by_distance
 from hfposemb.errors import InputError
 from tests.architectures.tiny import build as tiny
 from tests.hub import FakeHub
+from tests.support.app.sessions import open_session, taken
 
 SENTENCE = "the king saw the queen"
 
 
-def session_of(*sources: str) -> Session:
-    with gr.Blocks():
-        return Session(False, sources, gr.State([]), gr.State(""), gr.Tabs(), library=Library())
-
-
 def opened(source: str) -> tuple[Session, Opened]:
-    session = session_of(source)
+    session = open_session(source)
     return session, session.open([source])[0]
 
 
@@ -94,7 +87,7 @@ def test_a_text_of_one_piece_has_no_shares() -> None:
 
 def test_all_kinds_in_one_unit() -> None:
     texts = ("sample:bert", "sample:gpt2", "alibi:64x4", "sinusoidal:64x16")
-    session = session_of(*texts)
+    session = open_session(*texts)
     panel = distance_panel(session.open(texts), session)
     names = [trace.name for trace in panel.drawings[0].figure.data]
     assert names == ["Demo BERT", "Demo GPT-2", "ALiBi"]
@@ -107,7 +100,7 @@ def test_all_kinds_in_one_unit() -> None:
 
 
 def test_the_title_says_how_far_back_each_source_is_measured() -> None:
-    session = session_of("sample:gpt2", "alibi:64x4")
+    session = open_session("sample:gpt2", "alibi:64x4")
     gpt2, alibi = session.open(["sample:gpt2", "alibi:64x4"])
     assert gpt2.embeddings is not None
     assert alibi.embeddings is not None
@@ -122,7 +115,7 @@ def test_the_title_says_how_far_back_each_source_is_measured() -> None:
 
 
 def test_without_any_layer_the_panel_says_so() -> None:
-    session = session_of("sinusoidal:64x16")
+    session = open_session("sinusoidal:64x16")
     panel = distance_panel(session.open(["sinusoidal:64x16"]), session)
     assert not panel.drawings
     assert "None of the sources has a first layer" in panel.message
@@ -135,21 +128,19 @@ def test_the_network_is_never_asked_by_what_draws(hub: FakeHub) -> None:
     tensors = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     config = {"model_type": "gpt2", "n_positions": 64, "n_head": 4, "layer_norm_epsilon": 1e-5, "vocab_size": 200}
     hub.add("a/gpt", {"config.json": json.dumps(config), "model.safetensors": save(tensors)})
-    session = session_of("a/gpt")
+    session = open_session("a/gpt")
     few, all_of_it = session.at("positions", ("position",)), session.at("words", NEEDS)
 
-    async def fetch(session: Session) -> None:
+    def fetch(session: Session) -> None:
         wanted = session.wanted(session.open(["a/gpt"]))
-        async with aclosing(session.library.fetches.follow("page", ["a/gpt"], wanted)) as follow:
-            async for _ in follow:
-                pass
+        asyncio.run(taken(session.library.fetches.follow("page", ["a/gpt"], wanted)))
 
-    asyncio.run(fetch(few))
+    fetch(few)
     before = len(hub.requests)
     panel = distance_panel(few.open(["a/gpt"]), few)
     assert "not shown: gpt (its first layer has not been read from the Hub)" in panel.foot
     assert len(hub.requests) == before
-    asyncio.run(fetch(all_of_it))
+    fetch(all_of_it)
     before = len(hub.requests)
     panel = distance_panel(few.open(["a/gpt"]), few)
     assert panel.drawings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,10 +9,10 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, open_tab, until
+from tests.hub.gpt2 import small_gpt2
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -27,11 +26,7 @@ ROWS, WIDTH = 600, 512
 def repo(hub: FakeHub) -> str:
     """A GPT-2 whose position table has 1.2 MB, of an owner that no other test has: what was opened stays open."""
     owner = f"owner-{uuid4().hex[:8]}"
-    draw = np.random.default_rng(0)
-    config = {"model_type": "gpt2", "n_positions": ROWS, "n_embd": WIDTH, "vocab_size": 900}
-    stored = {"wte.weight": (900, WIDTH), "wpe.weight": (ROWS, WIDTH)}
-    tables = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in stored.items()}
-    hub.add(f"{owner}/small-gpt", {"config.json": json.dumps(config), "model.safetensors": save(tables)}, downloads=9)
+    hub.add(f"{owner}/small-gpt", small_gpt2(900, ROWS, WIDTH), downloads=9)
     hub.add(f"{owner}/another-gpt", {"config.json": "{}"}, downloads=1)
     return f"{owner}/small-gpt"
 
@@ -42,10 +37,6 @@ def opened(page: Page, site: Callable[..., str]) -> Page:
     page.goto(site("sinusoidal:64x16"))
     drawn(page)
     return page
-
-
-def sent(hub: FakeHub) -> int:
-    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
 
 
 def choose(page: Page, text: str) -> None:
@@ -79,7 +70,9 @@ def test_progress_is_shown_and_cancel_ends_the_read(opened: Page, hub: FakeHub, 
     line.get_by_role("button", name="Cancel").first.click()
     until(opened, line.count, 0)
     opened.get_by_role("alert").locator("visible=true").get_by_text("select it again to continue").first.wait_for()
-    before = until(opened, lambda: (sent(hub), opened.wait_for_timeout(1500), sent(hub)), lambda n: n[0] == n[2])[0]
+    before = until(
+        opened, lambda: (hub.cdn_bytes, opened.wait_for_timeout(1500), hub.cdn_bytes), lambda n: n[0] == n[2]
+    )[0]
     assert before < 100_000 + ROWS * WIDTH * 4
     drawn(opened)
     assert opened.locator('.panel[data-key="sinusoidal:64x16"]:visible').count()

@@ -21,7 +21,7 @@ from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
 from hfposemb.tables.table import Provenance, table_of
 from tests.browser.conftest import faultless, launched
-from tests.browser.waiting import accessible, drawn, held, no_sideways_page, point, until
+from tests.browser.waiting import accessible, cell, drawn, held, no_sideways_page, point, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -269,8 +269,7 @@ def test_a_row_far_outside_is_found_at_the_border(serve: Callable[..., str], pag
 
 
 def test_a_labelled_matrix_says_the_pair_and_how_rare_it_is(shown: Page) -> None:
-    cell = "({ _fullLayout: { xaxis, yaxis } }) => [xaxis._offset + xaxis.d2p(1), yaxis._offset + yaxis.d2p(0)]"
-    x, y = point(shown, box(shown, "c"), cell)
+    x, y = point(shown, box(shown, "c"), cell(1, 0))
     shown.mouse.move(x - 1, y)
     shown.mouse.move(x, y)
     tip = box(shown, "c").locator(".tip")

@@ -9,7 +9,7 @@ import gradio as gr
 import numpy as np
 from fastapi import FastAPI, Response
 
-from tests.browser.waiting import drawn, no_sideways_page, point, unfold_bar, until
+from tests.browser.waiting import cell, drawn, no_sideways_page, point, unfold_bar, until
 from tests.support.app.serving import hosted
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ def test_a_part_in_a_narrow_column_tells_what_is_clicked(page: Page, serve: Call
     assert page.locator(".source-bar:visible, .controls:visible").count() == 0
     narrow = page.locator("#narrow")
     assert narrow.evaluate("(column) => column.scrollWidth <= 400 && column.clientWidth <= 400")
-    where = """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
-      return [xaxis._offset + xaxis.d2p(11), yaxis._offset + yaxis.d2p(11)]; }"""
-    x, y = point(page, page.locator(".plot").nth(1), where)
+    x, y = point(page, page.locator(".plot").nth(1), cell(11, 11))
     page.mouse.click(x, y)
     until(page, lambda: page.get_by_label("Clicked").input_value(), "<b>mine position 11")
     page.get_by_label("Position", exact=True).fill("9")

@@ -6,10 +6,7 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +14,7 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.comparison.metrics import MEASURES
+from tests.browser.saved.conftest import plainly_served
 from tests.conftest import in_full
 from tests.support.installing import ROOT
 
@@ -24,13 +22,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = in_full
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder without a line for each request."""
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +37,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(built: Path) -> Iterator[str]:
     """The address of the site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(built)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with plainly_served(built) as address:
+        yield address
 
 
 def search(page: Page, asked: str) -> str:
@@ -90,14 +79,14 @@ def test_the_search_index_has_measures_rows_and_formats(built: Path) -> None:
 
 
 def test_search_filter_formulae_and_theme(served: str, page: Page) -> None:
-    page.goto(f"{served}/measures/positions.html")
+    page.goto(f"{served}measures/positions.html")
     assert page.locator("math").count() > 12
     assert page.locator("article img").evaluate_all("all => all.every((one) => one.complete && one.naturalWidth > 0)")
 
     for asked, place in (("translation invariance", "positions"), ("kinship", "kinship"), ("CKA", "pairs")):
         assert f"measures/{place}.html" in search(page, asked)
 
-    page.goto(f"{served}/architectures.html")
+    page.goto(f"{served}architectures.html")
     table = page.locator("article table").last
     everything = table.locator("tbody tr:visible").count()
     page.get_by_label("Filter rows").last.fill("modernbert rotary")
@@ -124,5 +113,5 @@ def test_pages_and_search_work_from_a_disk(built: Path, browser: Browser) -> Non
 @pytest.mark.parametrize("name", ["index", "tutorial", "gallery", "questions", "architectures", "api", "measures/sums"])
 def test_no_page_is_wider_than_a_phone(served: str, page: Page, name: str) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(f"{served}/{name}.html")
+    page.goto(f"{served}{name}.html")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -6,10 +6,7 @@ import base64
 import json
 import os
 import re
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +18,7 @@ import hfposemb as hpe
 from hfposemb.reports.static_site import write_site
 from hfposemb.samples import folder as sample
 from tests.browser.conftest import TIMEOUT
+from tests.browser.saved.conftest import plainly_served
 from tests.browser.waiting import accessible, drawn, no_sideways_page, still, until
 from tests.hub.gpt2 import add_gpt2
 
@@ -34,11 +32,6 @@ HEADER = 100_000  # bytes of the first request for a file
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that ``hfposemb export --site`` writes."""
@@ -50,13 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain(folder: Path) -> Iterator[str]:
     """The address of the page on a plain HTTP server, which knows nothing of it."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with plainly_served(folder) as address:
+        yield address
 
 
 @pytest.fixture
@@ -91,11 +79,6 @@ def line(page: Page, panel: str, number: int = 0) -> Any:
     return page.locator(f'[data-key="{panel}"] .stage').evaluate("(node, at) => [...node.data[at].y]", number)
 
 
-def of_table(hub: FakeHub) -> int:
-    """Return the bytes that the CDN has sent."""
-    return sum(one.body_bytes for one in hub.requests if one.host == "cdn")
-
-
 def test_a_model_of_the_hub_is_read_by_its_table(page: Page, plain: str, hub: FakeHub) -> None:
     draw = np.random.default_rng(2)
     table = draw.standard_normal((240, 64)).cumsum(axis=0).astype(np.float32)
@@ -105,7 +88,7 @@ def test_a_model_of_the_hub_is_read_by_its_table(page: Page, plain: str, hub: Fa
     opened(page, plain, model="somebody/gpt", **{"with": "sinusoidal"})
     page.locator('[data-key="positions-1"]').wait_for()
     drawn(page)
-    assert of_table(hub) == HEADER + table.nbytes
+    assert hub.cdn_bytes == HEADER + table.nbytes
     np.testing.assert_allclose(line(page, "norms"), np.linalg.norm(table, axis=1), rtol=1e-6)
     until(page, lambda: page.locator('[data-key="norms"] .stage').evaluate("(node) => node.data.length"), 2)
     np.testing.assert_allclose(line(page, "norms", 1), np.sqrt(32), rtol=1e-6)
@@ -130,12 +113,12 @@ def test_tokens_are_compared_by_their_rows_and_found_in_the_whole_table(
 ) -> None:
     opened(page, plain, model=bert)
     source = hpe.extract("sample:bert")
-    before = of_table(hub)
+    before = hub.cdn_bytes
     page.get_by_label("Cosines of words").fill("king, queen, house")
     page.get_by_role("button", name="Compare", exact=True).click()
     page.locator('[data-key="words-0"]').wait_for()
     drawn(page)
-    assert of_table(hub) - before == 3 * source.token.shape[1] * 2
+    assert hub.cdn_bytes - before == 3 * source.token.shape[1] * 2
     cells = page.locator('[data-key="words-0"] .stage').evaluate("(node) => node.data[0].z.map((row) => [...row])")
     np.testing.assert_allclose(
         cells, hpe.similarity(hpe.extract("sample:bert", rows=["king", "queen", "house"]).token), atol=2e-6
@@ -149,7 +132,7 @@ def test_tokens_are_compared_by_their_rows_and_found_in_the_whole_table(
     near = hpe.neighbours(source.token, "king")
     shown = page.locator('[data-key="neighbours-0"] .neighbour bdi')
     until(page, shown.all_inner_texts, list(near.labels))
-    assert of_table(hub) - before == 3 * source.token.shape[1] * 2 + size
+    assert hub.cdn_bytes - before == 3 * source.token.shape[1] * 2 + size
     shown.first.click()
     until(page, lambda: page.get_by_label("Neighbours of").input_value(), near.labels[0])
     page.get_by_label("Cosines of words").fill(f"king, {HOSTILE}")
@@ -205,7 +188,7 @@ def test_reading_is_cancelled_and_errors_are_said(page: Page, plain: str, hub: F
     page.get_by_text("reading positions").wait_for()
     page.get_by_role("button", name="Cancel").click()
     page.get_by_text("Cancelled.").wait_for()
-    assert of_table(hub) < HEADER + table.nbytes
+    assert hub.cdn_bytes < HEADER + table.nbytes
     hub.shape()
     with hub.fault("range_ignored", host="cdn", times=None):
         name.press("Enter")

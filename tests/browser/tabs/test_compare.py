@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import hfposemb as hpe
-from tests.browser.waiting import accessible_everywhere, drawn, open_tab, panel, point, until
-from tests.support.app.models import MANY, checkpoint
+from tests.browser.waiting import accessible_everywhere, cell, drawn, open_tab, panel, point, until
+from tests.support.app.models import MANY, bert_and_gpt2
 from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
 
 if TYPE_CHECKING:
@@ -26,14 +26,7 @@ HOSTILE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "&lt;b&g
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
     """A BERT and a GPT-2 that share 60 words, some of them hostile, and a sinusoid without words."""
-    random = np.random.default_rng(5)
-    words = (*HOSTILE, *MANY[:56])
-    vectors = random.normal(size=(len(words), 16)).astype(np.float32)
-    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
-    noisy = (vectors + random.normal(size=vectors.shape)).astype(np.float32)
-    folder = tmp_path_factory.mktemp("three")
-    first = checkpoint(folder / "bert", words, vectors)
-    return first, checkpoint(folder / "gpt", spaced, noisy, spaced=True), "sinusoidal:40x16"
+    return *bert_and_gpt2(tmp_path_factory.mktemp("three"), (*HOSTILE, *MANY[:56])), "sinusoidal:40x16"
 
 
 @pytest.fixture
@@ -116,12 +109,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
     # Hovering a position of one matrix marks it in the other sources' plots.
     matrix = panel(report, "positions-0").locator(".plot").nth(1)
     matrix.scroll_into_view_if_needed()
-    x, y = point(
-        report,
-        matrix,
-        """(stage) => { const { xaxis, yaxis } = stage._fullLayout;
-          return [xaxis._offset + xaxis.d2p(20), yaxis._offset + yaxis.d2p(20)]; }""",
-    )
+    x, y = point(report, matrix, cell(20, 20))
     report.mouse.move(x - 2, y)
     report.mouse.move(x, y)
     panel(report, "positions-2").locator('[data-index="20"]').first.wait_for(state="attached")

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, panel, point, still, unfold_bar, until
-from tests.support.app.models import MANY, WORDS, checkpoint
+from tests.support.app.models import MANY, WORDS, bert_and_gpt2
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -23,13 +22,7 @@ Site = Callable[..., str]
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A BERT and a GPT-2 of 3,138 words, with vectors alike but for some noise."""
-    random = np.random.default_rng(3)
-    words = (*WORDS, *MANY)
-    vectors = random.normal(size=(len(words), 24)).astype(np.float32)
-    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
-    noisy = (vectors + 0.2 * random.normal(size=vectors.shape)).astype(np.float32)
-    folder = tmp_path_factory.mktemp("pair")
-    return checkpoint(folder / "bert", words, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
+    return bert_and_gpt2(tmp_path_factory.mktemp("pair"), (*WORDS, *MANY), width=24, noise=0.2)
 
 
 @pytest.fixture

@@ -49,6 +49,17 @@ def checkpoint(folder: Path, words: Sequence[str], vectors: np.ndarray | None = 
     return str(folder)
 
 
+def bert_and_gpt2(
+    folder: Path, words: Sequence[str], *, width: int = 16, noise: float = 1.0, seed: int = 3
+) -> tuple[str, str]:
+    """Write a BERT and a GPT-2 with the same words, and vectors alike but for some noise."""
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(len(words), width)).astype(np.float32)
+    noisy = (vectors + noise * random.normal(size=vectors.shape)).astype(np.float32)
+    spaced = [f"Ġ{word}" if word.isalpha() else word for word in words]
+    return checkpoint(folder / "bert", words, vectors), checkpoint(folder / "gpt", spaced, noisy, spaced=True)
+
+
 def anisotropic(folder: Path) -> str:
     """Write a GPT-2 whose words have a large vector in common, with both `` king`` and ``king``."""
     more = (f"{first}{second}" for first in "bcdfghjklm" for second in ("arn", "elt", "ong", "ump", "ish"))

@@ -27,23 +27,24 @@ from uuid import uuid4
 from tests.support.app.touched import CANARY, own_folders, watch
 
 if TYPE_CHECKING:
+    import gradio as gr
     from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[3]
-ENDPOINTS = (
-    "info",
-    "search",
-    "tokenise",
-    "neighbours",
-    "similarity",
-    "project",
-    "compare",
-    "check",
-    "vocabulary",
-    "kinship",
-    "merge_preview",
-)
-"""What programs can call, and agents by the same names after ``hfposemb_``."""
+ENDPOINTS: Mapping[str, Mapping[str, Any]] = {
+    "info": {"source": "sinusoidal:16x8"},
+    "search": {"source": "sample:bert", "query": "king"},
+    "tokenise": {"source": "sample:bert", "text": "the king"},
+    "neighbours": {"source": "sample:bert", "query": "king"},
+    "similarity": {"source": "sample:bert", "rows": ["king", "queen"]},
+    "project": {"source": "sinusoidal:16x8"},
+    "compare": {"sources": ["sinusoidal:16x8"]},
+    "check": {"source": "sample:bert"},
+    "vocabulary": {"source": "sample:bert", "other": "sample:gpt2"},
+    "kinship": {"source": "sample:bert", "other": "sample:gpt2"},
+    "merge_preview": {"source": "sample:bert", "other": "sample:gpt2"},
+}
+"""What programs can call, and agents by the same names after ``hfposemb_``, with values of what each needs."""
 
 
 @dataclass
@@ -309,6 +310,19 @@ def hosted(app: Any) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+@contextmanager
+def visited(blocks: gr.Blocks) -> Iterator[Visitor]:
+    """Open a page of an app of this process, which is started if it is not; afterwards close both."""
+    if not blocks.is_running:
+        blocks.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)
+    page = Visitor(str(blocks.local_url).rstrip("/"))
+    try:
+        yield page
+    finally:
+        page.close()
+        blocks.close(verbose=False)
 
 
 REFUSAL = "folders and files can be opened only if the app runs on your own machine: make run in a checkout"
