@@ -115,16 +115,12 @@ def why_no_tokens(source: Opened) -> str:
     if source.embeddings is None:
         return f"{source.name}: {source.error}"
     if source.words == "head":
-        return why_no_head(source)
+        is_token = f"The head of {source.name} is its token table."
+        return is_token if source.tying else f"{source.name} has no output head."
     reason = source.embeddings.absent.get("token", "no token table in its checkpoint")
     if reason.startswith("it is "):
         return f"{source.name} {reason[3:].partition(';')[0]}."
     return f"{source.name} has no tokens: {reason}."
-
-
-def why_no_head(source: Opened) -> str:
-    """Return one line that explains why a source has no output head of its own."""
-    return f"The head of {source.name} is its token table." if source.tying else f"{source.name} has no output head."
 
 
 def of_table(session: Session, opened: Sequence[Opened], table: str) -> tuple[Opened, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from threading import Condition
+from concurrent.futures import Future
+from dataclasses import fields, is_dataclass
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,8 +31,8 @@ class Kept:
     def __init__(self, limit: int, *, entries: int = ENTRIES) -> None:
         self.limit, self.entries = limit, entries
         self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._making: dict[Hashable, _Making] = {}
-        self._ready = Condition()
+        self._making: dict[Hashable, Future[Any]] = {}
+        self._lock = Lock()
 
     @property
     def nbytes(self) -> int:
@@ -43,39 +44,37 @@ class Kept:
 
     def get(self, key: Hashable) -> Any:
         """Return the value stored under ``key``, or ``None``."""
-        with self._ready:
+        with self._lock:
             return self._find(key)
 
     def put(self, key: Hashable, value: Any) -> None:
         """Store a value that was computed elsewhere."""
-        with self._ready:
+        with self._lock:
             self._keep(key, value)
 
     def make(self, key: Hashable, maker: Callable[[], T]) -> T:
         """Return the value stored under ``key``, computed by ``maker`` if missing."""
-        with self._ready:
+        with self._lock:
             if (found := self._find(key)) is not None:
                 return found  # type: ignore[no-any-return]
-            making, mine = self._making.get(key), False
-            if making is None:
-                making, mine = self._making.setdefault(key, _Making()), True
-            while not mine and not making.done:
-                self._ready.wait()
+            mine = key not in self._making
+            making = self._making.setdefault(key, Future())
         if not mine:
-            return making.outcome()  # type: ignore[no-any-return]
+            if (error := making.exception()) is None or isinstance(error, HfposembError):
+                return making.result()  # type: ignore[no-any-return]
+            raise SourceError("a result that this view needs could not be computed; try again") from error
         try:
-            making.value = maker()
+            value = maker()
         except BaseException as error:
-            making.error = error
-            raise
-        finally:
-            with self._ready:
-                making.done = True
+            with self._lock:
                 del self._making[key]
-                if making.error is None:
-                    self._keep(key, making.value)
-                self._ready.notify_all()
-        return making.value  # type: ignore[no-any-return]
+            making.set_exception(error)
+            raise
+        with self._lock:
+            del self._making[key]
+            self._keep(key, value)
+        making.set_result(value)
+        return value
 
     def _find(self, key: Hashable) -> Any:
         if key not in self._values:
@@ -88,22 +87,6 @@ class Kept:
         self._values.move_to_end(key)
         while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
             self._values.popitem(last=False)
-
-
-@dataclass
-class _Making:
-    """A value that one thread computes while others wait for it."""
-
-    value: Any = None
-    error: BaseException | None = None
-    done: bool = False
-
-    def outcome(self) -> Any:
-        if self.error is None:
-            return self.value
-        if isinstance(self.error, HfposembError):
-            raise self.error
-        raise SourceError("a result that this view needs could not be computed; try again") from self.error
 
 
 def size_of(value: Any) -> int:

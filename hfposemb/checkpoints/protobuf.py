@@ -231,5 +231,4 @@ def unpacked(raw: NDArray[np.uint8]) -> NDArray[np.int64] | None:
         return None
     places = np.arange(len(raw)) - np.repeat(starts, lengths)
     parts = (raw & 127).astype(np.uint64) << (7 * places).astype(np.uint64)
-    found: NDArray[np.int64] = np.add.reduceat(parts, starts).view(np.int64)
-    return found
+    return np.asarray(np.add.reduceat(parts, starts).view(np.int64))

@@ -175,16 +175,12 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, access: A
     tensors = open_tensors(path, limits, located=located)
     home = located.absolute().parent
     small = partial(small_file, home, limits)
-    stated = partial(_attribute, tensors)
     found = partial(tokenizer_folder, home)
     texts = partial(local_text, home, limits.config_bytes)
+    whole = decoded(tensors, limits)
     return CheckedSource(
-        name, embeddings, decoded(tensors, limits), full, found, small, texts, lambda _: True, stated=stated
+        name, embeddings, whole, full, found, small, texts, lambda _: True, stated=lambda of: getattr(tensors, of, None)
     )
-
-
-def _attribute(tensors: ReadTensors, name: str) -> Any:
-    return getattr(tensors, name, None)
 
 
 def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool) -> CheckedSource:
@@ -200,23 +196,14 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
         tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
-        _within(there, full),
+        lambda file: there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None,
         _texts(there, full),
-        _headers(tensors, full),
+        lambda name: full or at_hand(tensors, name),
         remote=True,
         commit=there.commit,
         traffic=there.traffic,
         stated=there.stated,
     )
-
-
-def _within(there: HubCheckpoint, full: bool) -> Callable[[str], dict[str, Any] | None]:
-    """Return a reader of small files that reads no more than the budget allows."""
-
-    def small(file: str) -> dict[str, Any] | None:
-        return there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None
-
-    return small
 
 
 def _texts(there: HubCheckpoint, full: bool) -> TextReader:
@@ -238,13 +225,6 @@ def _texts(there: HubCheckpoint, full: bool) -> TextReader:
 
 
 _STATED = "chat_template"
-
-
-def _headers(tensors: ReadTensors, full: bool) -> Callable[[str], bool]:
-    def known(name: str) -> bool:
-        return full or at_hand(tensors, name)
-
-    return known
 
 
 def index_of(path: Path) -> Path | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..checkpoints.safetensors.checkpoint import PLAIN
-from ..errors import HfposembError
 from ..models.architectures.config_values import class_of
 from ..models.architectures.families import is_known
 from ..models.architectures.head_names import is_headed
@@ -89,12 +89,11 @@ def head_facts(source: CheckedSource) -> HeadFacts:
         return facts
     if info.shape != table.shape:
         return replace(facts, equal=False)
-    try:
-        whole = source.full or info.nbytes <= LOCAL
-        differing, compared, largest = _compare(source.embeddings.heads[key], table, whole=whole)
-    except HfposembError as error:
-        source.skipped(f"whether {tensor} equals the token table: {error}")
+    whole = source.full or info.nbytes <= LOCAL
+    compare = partial(_compare, source.embeddings.heads[key], table, whole=whole)
+    if (found := source.readable(f"whether {tensor} equals the token table", compare)) is None:
         return facts
+    differing, compared, largest = found
     return replace(facts, equal=differing == 0, differing=differing, compared=compared, largest=largest)
 
 

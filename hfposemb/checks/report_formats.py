@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from .. import __version__
@@ -15,57 +16,36 @@ FORMAT = "hfposemb.check/1"
 
 _TEXT = {"type": "string"}
 _COUNT = {"type": "integer", "minimum": 0}
-_FINDING = {
-    "type": "object",
-    "required": ["name", "severity", "message", "numbers", "why", "fix", "file"],
-    "additionalProperties": False,
-    "properties": {
-        "name": {"enum": sorted(RULES)},
-        "severity": {"enum": list(SEVERITIES)},
-        "message": _TEXT,
-        "numbers": {"type": "object", "additionalProperties": {"type": ["number", "string", "boolean", "null"]}},
-        "why": _TEXT,
-        "fix": _TEXT,
-        "file": _TEXT,
-    },
-}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    required = list(properties)
+    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+
+
+_FINDING = _object(
+    name={"enum": sorted(RULES)},
+    severity={"enum": list(SEVERITIES)},
+    message=_TEXT,
+    numbers={"type": "object", "additionalProperties": {"type": ["number", "string", "boolean", "null"]}},
+    why=_TEXT,
+    fix=_TEXT,
+    file=_TEXT,
+)
+_REPORT = _object(
+    source=_TEXT,
+    passed={"type": "boolean"},
+    findings={"type": "array", "items": _FINDING},
+    checked={"type": "array", "items": _TEXT},
+    not_checked={"type": "array", "items": _TEXT},
+    commit={"type": ["string", "null"]},
+    requests=_COUNT,
+    received=_COUNT,
+)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "hfposemb check",
-    "type": "object",
-    "required": ["format", "version", "reports"],
-    "additionalProperties": False,
-    "properties": {
-        "format": {"const": FORMAT},
-        "version": _TEXT,
-        "reports": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": [
-                    "source",
-                    "passed",
-                    "findings",
-                    "checked",
-                    "not_checked",
-                    "commit",
-                    "requests",
-                    "received",
-                ],
-                "additionalProperties": False,
-                "properties": {
-                    "source": _TEXT,
-                    "passed": {"type": "boolean"},
-                    "findings": {"type": "array", "items": _FINDING},
-                    "checked": {"type": "array", "items": _TEXT},
-                    "not_checked": {"type": "array", "items": _TEXT},
-                    "commit": {"type": ["string", "null"]},
-                    "requests": _COUNT,
-                    "received": _COUNT,
-                },
-            },
-        },
-    },
+    **_object(format={"const": FORMAT}, version=_TEXT, reports={"type": "array", "items": _REPORT}),
 }
 """JSON Schema of ``hfposemb check --json``."""
 
@@ -75,15 +55,7 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def plain(one: Finding) -> dict[str, Any]:
     """Return a finding as plain values, one of the ``findings`` of ``SCHEMA``."""
-    return {
-        "name": one.name,
-        "severity": one.severity,
-        "message": one.message,
-        "numbers": _finite(one),
-        "why": one.why,
-        "fix": one.fix,
-        "file": one.file,
-    }
+    return {**asdict(one), "numbers": _finite(one)}
 
 
 def _finite(one: Finding) -> dict[str, Number]:

@@ -282,11 +282,6 @@ def of_stated(given: Stated, *, source: str, part: str) -> RopeEngines:
     return RopeEngines(source, part, given.kind, first[0].engine if first else "", TOLERANCE, tuple(rows))
 
 
-def _rotary(embeddings: Embeddings) -> Iterator[tuple[str, Rotary]]:
-    """Yield the parts with rotary positions."""
-    yield from ((name, one) for name, one in embeddings.positions.items() if isinstance(one, Rotary))
-
-
 def _stated(embeddings: Embeddings, part: str | None) -> tuple[str, Stated]:
     """Return the part and what its configuration states."""
     if in_gguf(embeddings.config):
@@ -299,7 +294,8 @@ def _stated(embeddings: Embeddings, part: str | None) -> tuple[str, Stated]:
         if type_of(parameters) in VARIANTS and part in (None, name or "position"):
             return name or "position", of_config(text, parameters, name=embeddings.name)
     if part is None:
-        part = next((name for name, one in _rotary(embeddings) if one.scaling not in ("", "default")), None)
+        rotary = ((name, one) for name, one in embeddings.positions.items() if isinstance(one, Rotary))
+        part = next((name for name, one in rotary if one.scaling not in ("", "default")), None)
     name, one = chosen_part(embeddings, part)
     own = scalings.get(name, {} if one.scaling in ("", "default") else scalings.get("", {}))
     return name, Stated(_kind(own), one, own, text)
@@ -332,22 +328,12 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 
 
 def _row(rule: EngineRule, one: Rotary | str, reference: Rotary) -> EngineTurns:
+    found = EngineTurns(rule.engine, rule.since, rule.until, says=rule.says, thread=rule.thread, shown=rule.shown)
     if isinstance(one, str):
-        return EngineTurns(
-            rule.engine, rule.since, rule.until, says=rule.says, thread=rule.thread, shown=rule.shown, refused=one
-        )
-    return EngineTurns(
-        rule.engine,
-        rule.since,
-        rule.until,
-        one.attention_scaling,
-        one.at(1).inv_freq,
-        one.length,
-        rule.says,
-        rule.thread,
-        rule.shown,
-        first_parting(one, reference, longest=one.length),
-    )
+        return replace(found, refused=one)
+    parts_at = first_parting(one, reference, longest=one.length)
+    turns: dict[str, Any] = {"attention_factor": one.attention_scaling, "frequencies": one.at(1).inv_freq}
+    return replace(found, **turns, length=one.length, parts_at=parts_at)
 
 
 def _merged(rows: list[EngineTurns]) -> list[EngineTurns]:
@@ -390,17 +376,14 @@ def first_parting(
     if one.inv_freq.shape != other.inv_freq.shape or abs(one.attention_scaling - other.attention_scaling) > tolerance:
         return 0
     stop = min(longest or max(one.length, other.length), _LONGEST)
-    changes = sorted({0, *(at for each in (one, other) for at in _changes(each) if at < stop)})
+    # The first positions of the inputs whose frequencies differ from those of shorter ones.
+    lengths = [each.by_length.trained_length for each in (one, other) if each.by_length is not None]
+    changes = sorted({0, *(length for length in lengths if length < stop)})
     for start, end in pairwise([*changes, stop]):
         found = _parting_between(one, other, start, end, tolerance)
         if found is not None:
             return found
     return None
-
-
-def _changes(one: Rotary) -> list[int]:
-    """Return the first position of the inputs whose frequencies differ from those of shorter ones."""
-    return [one.by_length.trained_length] if one.by_length is not None else []
 
 
 def _parting_between(one: Rotary, other: Rotary, start: int, stop: int, tolerance: float) -> int | None:

@@ -132,17 +132,9 @@ class RopeReport(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, with ``null`` for wavelengths of pairs that do not turn."""
+        names = ("source", "part", "scaling", "theta", "pairs", "layout", "trained_length", "length")
         return {
-            "source": self.source,
-            "part": self.part,
-            "scaling": self.scaling,
-            "theta": self.theta,
-            "pairs": self.pairs,
-            "layout": self.layout,
-            "trained_length": self.trained_length,
-            "length": self.length,
-            "attention_scaling": self.attention_scaling,
-            "attention_rule": self.attention_rule,
+            **{name: getattr(self, name) for name in (*names, "attention_scaling", "attention_rule")},
             "axes": None if self.axes is None else {**asdict(self.axes), "pairs": self.axes.pairs},
             "never_turned": self.never_turned,
             "wavelengths": {
@@ -202,7 +194,7 @@ def rope_report(
     if not 1 <= factor <= 1e6:
         raise InputError(f"factor must be from 1 to 1,000,000; got {factor:g}")
     name, one = chosen_part(embeddings, part)
-    trained, plain = one.trained_length or one.length, _plain(one)
+    trained, plain = one.trained_length or one.length, one.plain
     theta = _base_of(plain)
     makers = _scalings(one, theta, trained, factor)
     effects, absent = [], {}
@@ -262,10 +254,6 @@ def chosen_part(embeddings: Embeddings, part: str | None) -> tuple[str, Rotary]:
     raise MissingTableError(f"{embeddings.name} has no rotary positions{known}; hfposemb info lists its parts")
 
 
-def _plain(one: Rotary) -> NDArray[np.float64]:
-    return np.asarray(one.inv_freq if one.base_freq is None else one.base_freq, np.float64)
-
-
 def _base_of(frequencies: NDArray[np.float64]) -> float | None:
     """Return θ of frequencies θ^(−i/pairs), ``None`` if they are not of that form."""
     pairs = len(frequencies)
@@ -293,7 +281,7 @@ def _scalings(
                 else "its factors are searched for each model, and the configuration has none"
             )
         else:
-            found[name] = partial(_frequencies, _scaled(name, theta, 2 * len(_plain(one)), trained, factor))
+            found[name] = partial(_frequencies, _scaled(name, theta, 2 * len(one.plain), trained, factor))
     return found
 
 

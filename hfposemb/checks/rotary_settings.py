@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..analysis.positions.base_bound import lowest_sum
-from ..errors import HfposembError
 from ..models.architectures.config_values import in_gguf, real_number, whole_number
 from ..models.positions.rope import TYPES
-from ..tables.encodings import PositionEncoding, Unmeasured
+from ..tables.encodings import Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
 from ..text import written
 from .catalogue import finding
@@ -53,8 +53,10 @@ def check_rope(source: CheckedSource) -> Iterator[Finding]:
         yield from _unknown(source, part, stated)
         yield from _twice(source.text, stated)
     yield from _stated_twice(source.text)
-    turning = {part: one for part, one in _encodings(source).items() if isinstance(one, Rotary)}
-    for part, one in _encodings(source).items():
+    positions = source.embeddings.positions
+    encodings = {part: source.readable(f"positions of {part}", partial(positions.get, part)) for part in positions}
+    turning = {part: one for part, one in encodings.items() if isinstance(one, Rotary)}
+    for part, one in encodings.items():
         if isinstance(one, Unmeasured) and (match := _PARAMETER.search(one.reason)):
             kind = next((type_of(own) for own in stated_scalings(source.text).values()), "default")
             yield finding("rope-parameter", one.reason, fix={"rope_type": kind}, parameter=match[1], part=part)
@@ -63,16 +65,6 @@ def check_rope(source: CheckedSource) -> Iterator[Finding]:
     if turning:
         yield from _stored(source, next(iter(turning.values())))
         yield from _base(source, next(iter(turning.values())))
-
-
-def _encodings(source: CheckedSource) -> dict[str, PositionEncoding]:
-    found: dict[str, PositionEncoding] = {}
-    for part in source.embeddings.positions:
-        try:
-            found[part] = source.embeddings.positions[part]
-        except HfposembError as error:
-            source.skipped(f"positions of {part}: {error}")
-    return found
 
 
 def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Iterator[Finding]:
@@ -151,12 +143,9 @@ def _stored(source: CheckedSource, one: Rotary) -> Iterator[Finding]:
     info = source.infos.get(names[0])
     if info is None or info.shape != one.inv_freq.shape:
         return
-    try:
-        stored = np.asarray(source.tensors.read(names[0]), np.float64)
-    except HfposembError as error:
-        source.skipped(f"{names[0]}: {error}")
+    if (read := source.readable(names[0], lambda: source.tensors.read(names[0]))) is None:
         return
-    plain = one.inv_freq if one.base_freq is None else one.base_freq
+    stored, plain = np.asarray(read, np.float64), one.plain
     known = [plain, one.inv_freq, one.at(1).inv_freq]
     rounding = _ROUNDING.get(info.dtype, 2e-2)
     apart = min(float(np.abs(stored / np.where(each > 0, each, 1) - 1)[each > 0].max(initial=0)) for each in known)
@@ -168,15 +157,8 @@ def _stored(source: CheckedSource, one: Rotary) -> Iterator[Finding]:
             f"{names[0]} differs from the configuration by up to {apart:.3g} of a frequency; its base is {theta:,.0f}, "
         )
         said += f"that of the configuration {ours:,.0f}"
-        values = {"largest": apart, "stored_theta": round(theta, 1), "theta": round(ours, 1)}
-        yield finding(
-            "rope-stored-differs", said, file=info.file or None, fix={"theta": f"{theta:.1f}"}, **_own(values)
-        )
-
-
-def _own(values: Mapping[str, float]) -> dict[str, Any]:
-    """Return the numbers of a finding, whose line takes the stored base."""
-    return {("config_theta" if name == "theta" else name): value for name, value in values.items()}
+        values: dict[str, Any] = {"largest": apart, "stored_theta": round(theta, 1), "config_theta": round(ours, 1)}
+        yield finding("rope-stored-differs", said, file=info.file or None, fix={"theta": f"{theta:.1f}"}, **values)
 
 
 def _base(source: CheckedSource, one: Rotary) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ..errors import HfposembError
 from ..models.architectures.config_values import name_of, vocabularies, whole_number
 from ..models.architectures.families import ROTARY_FIELDS, is_known
-from ..tables.closed_forms import sine_rows
-from ..tables.encodings import Absolute
+from ..tables.closed_forms import LAYOUTS, sine_rows
 from ..tables.table import EmbeddingTable
 from ..text import display
 from .catalogue import finding
@@ -115,10 +114,8 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     if table is None:
         return
     used = tokens.in_use()
-    try:
-        facts = facts_of(table, chosen_spans(source, table, sorted(used)))
-    except HfposembError as error:
-        source.skipped(f"rows of the token table: {error}")
+    spans = partial(chosen_spans, source, table, sorted(used))
+    if (facts := source.readable("rows of the token table", lambda: facts_of(table, spans()))) is None:
         return
     _say_if_partly(source, facts, table, "the token table")
     padding = source.text.get("pad_token_id", source.config.get("pad_token_id"))
@@ -208,14 +205,10 @@ def _one_table(facts: RowFacts, file: str) -> Iterator[Finding]:
         yield finding("one-table", said, file=file or None, rows=len(facts.rows))
 
 
-def _median(facts: RowFacts) -> float:
-    directed = facts.norms[facts.finite & (facts.norms > 0)]
-    return float(np.median(directed)) if len(directed) else 0.0
-
-
 def _in_use(facts: RowFacts, used: dict[int, str], tokens: Tokens, padding: int | None, file: str) -> Iterator[Finding]:
     """Yield a finding for tokens in use whose row is zero, tiny, or equal to that of a token not in use."""
-    median, counts = _median(facts), Counter(facts.digests)
+    directed = facts.norms[facts.finite & (facts.norms > 0)]
+    median, counts = float(np.median(directed)) if len(directed) else 0.0, Counter(facts.digests)
     for place, row in enumerate(facts.rows.tolist()):
         if row not in used or row == padding or not facts.finite[place]:
             continue
@@ -266,11 +259,6 @@ def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str
 
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
-_LAYOUTS: tuple[Literal["interleaved", "concatenated", "tensor2tensor"], ...] = (
-    "interleaved",
-    "concatenated",
-    "tensor2tensor",
-)
 _FARTHEST = 4
 """Largest shift that is looked for."""
 
@@ -303,13 +291,7 @@ def _length(source: CheckedSource, table: EmbeddingTable) -> Iterator[Finding]:
         return
     said = f"{name_of(source.config)} states {stated:,} positions, but {info.name} has {rows:,} rows"
     severity: Severity | None = None if is_known(source.config) else "suspicious"
-    yield finding(
-        "position-rows",
-        said,
-        severity=severity,
-        stated=stated,
-        rows=rows,
-    )
+    yield finding("position-rows", said, severity=severity, stated=stated, rows=rows)
 
 
 def _longest(source: CheckedSource, table: EmbeddingTable, tokens: Tokens) -> Iterator[Finding]:
@@ -323,10 +305,8 @@ def _rows(table: EmbeddingTable) -> Iterator[Finding]:
     rows, file = table.shape[0], table.provenance.file
     facts = facts_of(table, [range(rows)])
     tensor = str(table.provenance.tensor)
-    wrong = facts.rows[~facts.finite]
-    if len(wrong):
-        said = f"{len(wrong):,} rows of {tensor} hold NaN or infinite numbers; the first is row {wrong[0]:,}"
-        yield finding("not-finite", said, file=file, rows=len(wrong), row=int(wrong[0]))
+    if not facts.finite.all():
+        yield from _not_finite(facts, file or "", tensor)
         return
     zero = facts.rows[facts.norms == 0]
     if 0 < len(zero) < rows:
@@ -357,15 +337,9 @@ def _shift(table: EmbeddingTable) -> int | None:
         return None
     offset = table.provenance.row_offset
     stored = np.asarray(table.rows(start, stop), np.float64)
-    for layout in _LAYOUTS:
+    for layout in LAYOUTS:
         for shift in sorted(range(-_FARTHEST, _FARTHEST + 1), key=abs):
             expected = sine_rows(start, stop, width, layout=layout, offset=offset + shift)
             if np.abs(stored - expected).max() < 1e-2:
                 return shift
     return None
-
-
-def absolute(source: CheckedSource) -> Absolute | None:
-    """Return the stored positions of the text, ``None`` if they are of another kind."""
-    found = source.embeddings.positions.get(next(iter(source.embeddings.positions), ""))
-    return found if isinstance(found, Absolute) else None

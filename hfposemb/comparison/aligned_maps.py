@@ -130,31 +130,18 @@ def align_maps(
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, SAMPLE, replace=False))]
         notes.append(f"{SAMPLE:,} of {shared:,} shared {role}s, sampled with seed {seed}")
     if method == "pca":
-        maps = [pca(table, dims) for table in tables]
-        places = [np.searchsorted(found.rows, rows[:, side]) for side, found in enumerate(maps)]
         one, other = (
-            np.asarray(found.coordinates[place], np.float32) for found, place in zip(maps, places, strict=True)
+            np.asarray(found.coordinates[np.searchsorted(found.rows, rows[:, side])], np.float32)
+            for side, found in enumerate(pca(table, dims) for table in tables)
         )
     else:
         one, other = _umap([table.take(rows[:, side]) for side, table in enumerate(tables)], dims, seed)
-    turned = rotate_onto(other, one, same_spread=True)
+    turned, disparity = rotate_onto(other, one, same_spread=True)
     names = tuple(tables[0].labels[int(row)] for row in rows[:, 0])
-    second = turned.coordinates if method == "pca" else other
+    maps = one, turned if method == "pca" else other
+    apart = disparity, _shuffled(other, one, seed)
     parts = stacks(left, right, role)
-    return AlignedMaps(
-        left.name,
-        right.name,
-        role,
-        method,
-        names,
-        rows,
-        one,
-        second,
-        turned.disparity,
-        _shuffled(other, one, seed),
-        tuple(notes),
-        parts,
-    )
+    return AlignedMaps(left.name, right.name, role, method, names, rows, *maps, *apart, tuple(notes), parts)
 
 
 def _shuffled(points: Points, onto: Points, seed: int) -> tuple[float, float]:
@@ -167,15 +154,7 @@ def _shuffled(points: Points, onto: Points, seed: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, eq=False)
-class Rotated:
-    """Points aligned to others, and the share of the latter that is left unexplained, 0 to 1."""
-
-    coordinates: Points
-    disparity: float
-
-
-def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> Rotated:
+def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> tuple[Points, float]:
     """Translate, scale and rotate points onto others, with reflection if that fits better (Schönemann 1966).
 
     Args:
@@ -183,6 +162,9 @@ def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> R
         onto: Points to align to [n, dims].
         same_spread: Whether to scale to the spread of ``onto``. By default the least-squares scale is used, which
             shrinks the points to nothing if the two have little in common. The disparity is the same either way.
+
+    Returns:
+        The aligned points, and the disparity: the share of ``onto`` that is left unexplained, 0 to 1.
 
     Raises:
         InputError: If all points of one set coincide.
@@ -196,7 +178,7 @@ def rotate_onto(points: Points, onto: Points, *, same_spread: bool = False) -> R
     u, s, vt = np.linalg.svd(y.T @ x)
     fit = min(float(s.sum()) / (sizes[0] * sizes[1]), 1.0)
     scale = sizes[0] / sizes[1] * (1.0 if same_spread else fit)
-    return Rotated((y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2)
+    return (y @ u @ vt * scale + centre).astype(np.float32), 1 - fit**2
 
 
 def _umap(rows: list[NDArray[Any]], dims: int, seed: int) -> tuple[Points, Points]:

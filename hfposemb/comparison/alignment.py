@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -25,13 +25,12 @@ from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..numbers import number
 from ..tables.embeddings import Embeddings, stack
-from ..tables.null_comparison import LEVEL, Kind, Null, beside
+from ..tables.null_comparison import LEVEL, Null, beside
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
 from .table_side import (
     LEADING,
     MOST_SORTED,
-    NEIGHBOURS,
     Measured,
     RankedPair,
     TableSide,
@@ -39,7 +38,6 @@ from .table_side import (
     hsic,
     nuclear_norm,
     rows_of,
-    singular_values,
     without_leading,
 )
 
@@ -140,35 +138,6 @@ def procrustes(left: Rows, right: Rows) -> float:
     return 1.0 - _fit(TableSide(left), TableSide(right))
 
 
-def rsa(left: Rows, right: Rows, *, centred: bool = False) -> float:
-    """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008).
-
-    Args:
-        left: Rows [n, p].
-        right: Corresponding rows [n, q].
-        centred: Whether to subtract the mean row of each table first, which removes what all rows have in common.
-
-    Raises:
-        InputError: If the cosines of a table are all equal.
-    """
-    sides = TableSide(left), TableSide(right)
-    return _rsa(*(side.centred for side in sides)) if centred else _rsa(*sides)
-
-
-def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
-    """Return the mean share of each row's ``k`` nearest, by cosine, that both tables have in common.
-
-    Args:
-        left: Rows [n, p].
-        right: Corresponding rows [n, q].
-        k: Number of neighbours.
-
-    Raises:
-        InputError: If ``k`` is not between 1 and n − 1.
-    """
-    return _overlap(TableSide(left, k=k), TableSide(right, k=k))
-
-
 def _cka(left: TableSide, right: TableSide, cross: Rows | None = None, order: NDArray[np.int64] | None = None) -> float:
     if len(left) != len(right) or len(left) < 4:
         raise InputError(
@@ -188,11 +157,15 @@ def _scale(left: TableSide, right: TableSide) -> float:
 def _fit(left: TableSide, right: TableSide, cross: Rows | None = None) -> float:
     if not min(left.length, right.length) > 0:
         raise InputError("Procrustes needs rows that differ; all rows of one table are equal")
-    fitted = singular_values(cross_product(left, right)) if cross is None else nuclear_norm(cross)
+    if cross is None:
+        fitted = float(np.linalg.svd(cross_product(left, right), compute_uv=False).sum())
+    else:
+        fitted = nuclear_norm(cross)
     return min(fitted / (left.length * right.length), 1.0) ** 2
 
 
 def _rsa(left: TableSide, right: TableSide) -> float:
+    """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008)."""
     spread = math.sqrt(float(left.ranks @ left.ranks) * float(right.ranks @ right.ranks))
     if not spread > 0:
         raise InputError("RSA needs cosines that differ; all cosines of one table are equal")
@@ -200,7 +173,7 @@ def _rsa(left: TableSide, right: TableSide) -> float:
 
 
 def _overlap(left: TableSide, right: TableSide, order: NDArray[np.int64] | None = None) -> float:
-    """Return the share of common neighbours; ``order`` [n] permutes the right rows."""
+    """Return the mean share of each row's nearest that both tables have; ``order`` [n] permutes the right rows."""
     near = right.nearest if order is None else np.argsort(order)[right.nearest[order]]
     return float((left.nearest[:, :, None] == near[:, None, :]).sum() / near.size)
 
@@ -357,14 +330,13 @@ def align(  # noqa: PLR0913 - keywords with defaults
     """
     tables = tables_of(left, right, role)
     rows = shared_rows(left, right, role, fold_case=fold_case)
-    kind: Kind = "local variogram" if role == "position" else "permutation"
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
     notes: list[str] = []
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")
     first, second = (TableSide(partial(table.take, rows[:, side])) for side, table in enumerate(tables))
-    pair = _Pair(first, second, rows[:, 0])
+    pair = TablePair(first, second, rows[:, 0])
     rest: float | None = None
     with suppress(InputError):
         rest = cka(*(without_leading(np.asarray(side.given, np.float64)) for side in (first, second)))
@@ -379,64 +351,27 @@ def align(  # noqa: PLR0913 - keywords with defaults
     observed = {name: observed[name] for name in MEASURES if name in observed}
     _give_back()
 
-    chance = _with_chance(pair, observed, kind=kind, draws=draws, seed=seed, keep=keep, progress=progress)
-    return Alignment(
-        role,
-        left.name,
-        right.name,
-        chance.measures,
-        len(rows),
-        shared,
-        smaller,
-        (*notes, *chance.notes),
-        observed,
-        stacks(left, right, role),
-        chance.untested,
-        chance.alike_in_profile,
-        least_found=chance.least_found,
-        without_leading=rest,
-    )
-
-
-@dataclass(frozen=True)
-class _Chance:
-    """The null of each measure that has one, and what is said beside it (``Alignment``)."""
-
-    measures: Mapping[str, Null] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    untested: str = ""
-    alike_in_profile: Mapping[str, float] = field(default_factory=dict)
-    least_found: float | None = None
-
-
-def _with_chance(
-    pair: _Pair,
-    observed: Mapping[str, float],
-    *,
-    kind: Kind,
-    draws: int,
-    seed: int,
-    keep: Keep,
-    progress: Progress | None,
-) -> _Chance:
-    """Return the null of each measure that has one, and why others have none."""
+    parts = stacks(left, right, role)
+    found = Alignment(role, left.name, right.name, {}, len(rows), shared, smaller, tuple(notes), observed, parts)
+    found = replace(found, without_leading=rest)
     if draws < 1 or not observed:
-        return _Chance()
-    if kind == "local variogram":
-        return _of_positions(pair, observed, draws=draws, seed=seed)
+        return found
+    if role == "position":
+        return _beside_surrogates(found, pair, draws=draws, seed=seed)
     digests = (_digest(side.given) for side in (pair.left, pair.right))
-    found = keep(
-        ("pair", *digests, ",".join(observed), kind, str(draws), str(seed)),
-        lambda: _beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress),
+    nulls = keep(
+        ("pair", *digests, ",".join(observed), "permutation", str(draws), str(seed)),
+        lambda: beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress),
     )
-    undefined = [name for name in observed if name not in found]
-    return _Chance(found, [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined])
+    undefined = [name for name in observed if name not in nulls]
+    notes += [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined]
+    return replace(found, measures=nulls, notes=tuple(notes))
 
 
-def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int) -> _Chance:
-    """Return the nulls of two tables of positions: one test of the cosines that both measures compare."""
+def _beside_surrogates(found: Alignment, pair: TablePair, *, draws: int, seed: int) -> Alignment:
+    """Add the nulls of two tables of positions: one test of the cosines that both measures compare."""
     pair, notes = _testable(pair)
-    observed = {name: pair.observed(name) for name in TESTED if name in observed}
+    observed = {name: pair.observed(name) for name in TESTED if name in found.observed}
     places = pair.places - pair.places[0]
     step = 1 + int(places[-1]) // local_variogram.MOST_ROWS
     if step > 1:
@@ -448,21 +383,23 @@ def _of_positions(pair: _Pair, observed: Mapping[str, float], *, draws: int, see
             for side in (pair.left, pair.right)
         )
     except InputError as error:
-        return _Chance(notes=notes, untested=str(error))
+        return replace(found, notes=(*found.notes, *notes), untested=str(error))
     said, alike = local_variogram.profile_note(left, right)
     notes.append(said)
     if why := local_variogram.why_untestable(left, right):
-        return _Chance(notes=notes, untested=why, alike_in_profile=alike)
+        return replace(found, notes=(*found.notes, *notes), untested=why, alike_in_profile=alike)
     product, drawn = local_variogram.compare(left, right, draws=draws)
     beyond = (drawn - product) / (left.size * right.size)
     measures = {
         name: beside(value, np.minimum(value + beyond, 1.0), seed=seed, kind="local variogram")
         for name, value in observed.items()
     }
-    return _Chance(measures, [UNTESTED, *notes], "", alike, local_variogram.least_found(left, right, drawn))
+    notes = [*found.notes, UNTESTED, *notes]
+    least = local_variogram.least_found(left, right, drawn)
+    return replace(found, measures=measures, notes=tuple(notes), alike_in_profile=alike, least_found=least)
 
 
-def _testable(pair: _Pair) -> tuple[_Pair, list[str]]:
+def _testable(pair: TablePair) -> tuple[TablePair, list[str]]:
     """Return a pair of position tables without the rows of outlying norm, and a note that says which were left out."""
     tables = [np.asarray(side.given, np.float64) for side in (pair.left, pair.right)]
     special = np.unique(np.concatenate([outlying(np.linalg.norm(rows, axis=1)) for rows in tables]))
@@ -474,7 +411,7 @@ def _testable(pair: _Pair) -> tuple[_Pair, list[str]]:
         f"chance levels leave out positions of outlying norm: {some_rows(pair.places[special])} ({len(special)})"
     )
     left, right = (TableSide(rows[usual]) for rows in tables)
-    return _Pair(left, right, pair.places[usual]), notes
+    return TablePair(left, right, pair.places[usual]), notes
 
 
 def stacks(left: Embeddings, right: Embeddings, role: str) -> tuple[str, str]:
@@ -488,7 +425,7 @@ def _digest(rows: NDArray[np.floating]) -> str:
     return sha.hexdigest()
 
 
-class _Pair:
+class TablePair:
     """Two tables of the same rows; intermediate results that several measures share are computed once."""
 
     def __init__(self, left: TableSide, right: TableSide, places: NDArray[np.int64] | None = None) -> None:
@@ -507,6 +444,7 @@ class _Pair:
         return self.ranks[name]
 
     def observed(self, name: str) -> float:
+        """Return a measure in ``MEASURES``."""
         if name in _RANKED and len(self.left) > MOST_SORTED:
             return self.ranked(name).correlation(np.arange(len(self.left)))
         return _TAKE[name](self.left, self.right)
@@ -517,19 +455,12 @@ _RANKED = ("RSA", "RSA, centred")
 
 
 def beside_permutations(
-    x: NDArray[np.floating],
-    y: NDArray[np.floating],
-    observed: Mapping[str, float],
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-    progress: Progress | None = None,
+    pair: TablePair, observed: Mapping[str, float], *, draws: int, seed: int, progress: Progress | None = None
 ) -> dict[str, Null]:
     """Compare measures with the same measures of permuted rows; each permutation serves all measures.
 
     Args:
-        x: Rows of the first table [n, p].
-        y: Corresponding rows of the second table [n, q].
+        pair: The tables, of which the rows of the second are permuted.
         observed: Observed values by name in ``MEASURES``.
         draws: Number of permutations.
         seed: Random seed of the permutations.
@@ -538,13 +469,6 @@ def beside_permutations(
     Returns:
         The null of each measure; measures that are undefined for every permutation are left out.
     """
-    pair = _Pair(TableSide(x), TableSide(y))
-    return _beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress)
-
-
-def _beside_permutations(
-    pair: _Pair, observed: Mapping[str, float], *, draws: int, seed: int, progress: Progress | None
-) -> dict[str, Null]:
     passes = 1 + sum(name in observed for name in _RANKED)
     found: list[dict[str, float]] = []
     for one in _permuted(pair, observed, draws, seed):
@@ -559,7 +483,7 @@ def _beside_permutations(
     }
 
 
-def _permuted(pair: _Pair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
+def _permuted(pair: TablePair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:
     """Yield the measures for each permutation of the right rows, reusing what a permutation merely relabels."""
     left, right, nbytes = pair.left, pair.right, pair.left.given.nbytes
     rng = np.random.default_rng(seed)

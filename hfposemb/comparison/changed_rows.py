@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from ..numbers import number, percent
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import CHUNK_BYTES, EmbeddingTable
 from ..tables.tabular import Columns, Tabular
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 

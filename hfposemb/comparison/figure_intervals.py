@@ -74,15 +74,9 @@ class Uncertainty(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per figure: ``figure``, ``value``, ``low``, ``high``, ``without_ends`` and ``note``."""
-        each = self.figures
-        return {
-            "figure": [one.name for one in each],
-            "value": [one.value for one in each],
-            "low": [one.low for one in each],
-            "high": [one.high for one in each],
-            "without_ends": [one.without_ends for one in each],
-            "note": [one.note for one in each],
-        }
+        rest = ("value", "low", "high", "without_ends", "note")
+        named = {name: [getattr(one, name) for one in self.figures] for name in rest}
+        return {"figure": [one.name for one in self.figures], **named}
 
 
 def uncertainty(source: Embeddings, *, names: Sequence[str] = (), seed: int = 0) -> Uncertainty:

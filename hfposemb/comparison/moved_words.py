@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..analysis.nulls.surrogates import over_surrogates
 from ..analysis.rows import fits_single
 from ..errors import InputError
+from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -56,6 +57,11 @@ class Move:
     kept: float
     left: tuple[tuple[str, float], ...]
     right: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        """Return a line of a list of words: the distance, the share of neighbours kept, and three in each table."""
+        near = " / ".join(", ".join(repr(label) for label, _ in side[:3]) for side in (self.left, self.right))
+        return f"    {self.label!r:<24}{number(self.distance):>7}  {percent(self.kept)} kept  {near}"
 
 
 @dataclass(frozen=True)
@@ -157,16 +163,8 @@ def moved_between(
     k = min(k, len(pairs) - 1)
     least, most = order[:count], order[::-1][:count]
     moves = described_moves(tables, pairs, np.concatenate([most, least]), distances, k)
-    return Moves(
-        *names,
-        moves[: len(most)],
-        moves[len(most) :],
-        float(distances.mean()),
-        null,
-        len(pairs),
-        len(sample),
-        tuple(notes),
-    )
+    lists, sizes = (moves[: len(most)], moves[len(most) :]), (len(pairs), len(sample))
+    return Moves(*names, *lists, float(distances.mean()), null, *sizes, tuple(notes))
 
 
 def _by_chance(
@@ -255,8 +253,7 @@ def _whole_words(table: EmbeddingTable, pairs: Pairs, named: NDArray[np.int64]) 
     labels = table.labels
     words = [labels.texts[row].strip() for row in pairs[named, 0].tolist()]
     letters = [word.isalpha() and (len(word) > 2 or word.lower() == word.upper()) for word in words]
-    whole: NDArray[np.int64] = named[(labels.classes[pairs[named, 0]] != CONTINUATION) & np.array(letters, bool)]
-    return whole
+    return np.asarray(named[(labels.classes[pairs[named, 0]] != CONTINUATION) & np.array(letters, bool)])
 
 
 def described_moves(

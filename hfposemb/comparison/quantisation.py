@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis.rows import directed
 from ..errors import InputError
-from ..numbers import number, percent
+from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
@@ -27,9 +27,6 @@ from ..tables.tabular import Columns, Tabular
 from .matched_rows import FEWEST, shared_rows
 from .moved_words import Move, described_moves, only_words, row_blocks
 from .table_side import directions
-
-if TYPE_CHECKING:
-    pass
 
 SAMPLE = 2_000
 """Maximum number of tokens of the figures with a null; more are sampled with the seed."""
@@ -105,10 +102,7 @@ class QuantisationDamage(Tabular):
         for name, null in self.measures.items():
             chance = f"random errors {number(null.mean)}, {number(null.low)} to {number(null.high)}; p {number(null.p)}"
             lines.append(f"  {name:<20}{number(null.observed):>9}  ({chance})")
-        lines.append("  largest relative errors:")
-        for move in self.worst:
-            near = " / ".join(", ".join(repr(label) for label, _ in side[:3]) for side in (move.left, move.right))
-            lines.append(f"    {move.label!r:<24}{number(move.distance):>7}  {percent(move.kept)} kept  {near}")
+        lines += ["  largest relative errors:", *map(str, self.worst)]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def to_dict(self) -> dict[str, Any]:

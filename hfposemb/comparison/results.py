@@ -299,7 +299,10 @@ def _named(section: str, sources: Sequence[SourceFigures]) -> dict[str, str]:
 def _column(source: SourceFigures) -> dict[str, str]:
     """Return the cells of one source by name, with values and intervals aligned."""
     cells = {"": source.source, **source.facts}
-    values = {name: str(figure) + _plus_minus(figure) for name, figure in source.metrics.items()}
+    values = {
+        name: str(figure) + ("" if figure.deviation is None else f" ± {short(figure.deviation, figure.unit)}")
+        for name, figure in source.metrics.items()
+    }
     chances = {name: _beside_it(figure) for name, figure in source.metrics.items()}
     wide, wider = (max(map(len, texts.values()), default=0) for texts in (values, chances))
     for name, value in values.items():
@@ -307,20 +310,13 @@ def _column(source: SourceFigures) -> dict[str, str]:
     return cells
 
 
-def _plus_minus(figure: Figure) -> str:
-    return "" if figure.deviation is None else f" ± {short(figure.deviation, figure.unit)}"
-
-
 def _beside_it(figure: Figure) -> str:
     """Return what stands in brackets after a figure: its references, or the interval of its null."""
     if figure.null is None:
-        return f"[{' | '.join(_reference(figure, name) for name in REFERENCES)}]" if figure.references else ""
+        found = {name: short(value, figure.unit) for name, value in figure.references.items()}
+        return f"[{' | '.join(found.get(name, '–') for name in REFERENCES)}]" if found else ""
     low, high = (short(value, figure.unit) for value in (figure.null.low, figure.null.high))
     return f"[{low}, {high}]{'*' if figure.null.beyond else ''}"
-
-
-def _reference(figure: Figure, name: str) -> str:
-    return short(figure.references[name], figure.unit) if name in figure.references else "–"
 
 
 def short(value: float, unit: str) -> str:

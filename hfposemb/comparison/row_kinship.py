@@ -254,18 +254,15 @@ def search(model: Model, folder: str | Path) -> tuple[tuple[Kinship, ...], tuple
     found, wrong = [], []
     for file in files:
         try:
-            found.append(_screened(one, read_fingerprint(file)))
+            other = read_fingerprint(file)
         except SourceError as error:
             wrong.append(str(error))
+            continue
+        told = RowPair(one, other, brief=True).kinship()
+        suggested = told.kin or len(told.evidence) > 2 or (told.p is not None and told.p <= SUGGESTED)
+        found.append(RowPair(one, other).kinship() if suggested else told)
     found.sort(key=lambda pair: (pair.score is None, -pair.kin, -(pair.score or 0)))
     return tuple(found), tuple(wrong)
-
-
-def _screened(a: Fingerprint, b: Fingerprint) -> Kinship:
-    """Compare a few rows, and the others if those suggest anything."""
-    found = RowPair(a, b, brief=True).kinship()
-    suggested = found.kin or len(found.evidence) > 2 or (found.p is not None and found.p <= SUGGESTED)
-    return RowPair(a, b).kinship() if suggested else found
 
 
 class RowPair:

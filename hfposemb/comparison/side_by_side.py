@@ -28,6 +28,7 @@ from .alignment import MEASURES, Alignment, align
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
 from .results import Comparison, Figure, NotCompared, SourceFigures
+from .row_fingerprints import as_open
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,7 @@ def _without_outliers(source: Embeddings) -> Embeddings:
     return replace(source, tables=tables, positions=positions, notes=tuple(notes))
 
 
-def _source_figures(
-    source: Embeddings, words: Sequence[str], *, k: int, draws: int, run: Run, progress: Progress | None
-) -> SourceFigures:
+def _source_figures(source: Embeddings, words: Sequence[str], *, k: int, draws: int, run: Run) -> SourceFigures:
     tables = Tables(source)
     kind, notes = "none", list(source.notes)
     shapes: dict[str, tuple[int, int]] = {}
@@ -216,15 +215,11 @@ def _head(source: Embeddings) -> str:
 
 def _open(source: str | Path | Embeddings) -> Embeddings:
     """Return an open source unchanged, and open one that is given by name."""
-    if isinstance(source, Embeddings):
-        return source
     if isinstance(source, (list, tuple)):
         raise InputError("compare() takes sources as separate arguments; write compare(*sources)")
     if isinstance(source, (EmbeddingTable, PositionEncoding)):
         raise InputError("compare() takes whole sources; give the Embeddings that holds this table, or its name")
-    from ..models.extraction import extract
-
-    return extract(source)
+    return as_open(source)
 
 
 def of_parts(sources: Sequence[Embeddings], part: str | Sequence[str | None] | None) -> list[Embeddings]:
@@ -316,12 +311,7 @@ def _compared(
     stages = len(measured) + 2 * len(couples)
     written = [source.name for source in measured]
     short = dict(zip(written, short_names(written), strict=True))
-    figures = tuple(
-        _source_figures(
-            source, words, k=k, draws=draws, run=run, progress=run.stage(number, stages, short[source.name])
-        )
-        for number, source in enumerate(measured)
-    )
+    figures = tuple(_source_figures(source, words, k=k, draws=draws, run=run) for source in measured)
     found: list[Alignment] = []
     moves: list[Moves] = []
     missing: list[NotCompared] = []

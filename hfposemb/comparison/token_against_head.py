@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 from ..analysis.rows import norms
 from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError
-from ..numbers import number, percent
+from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
-from .alignment import beside_permutations, cka, procrustes
+from .alignment import TablePair, beside_permutations, cka, procrustes
 from .head_sample import DRAWS, spread_rows, unit_ranks
 from .moved_words import Move, moved_between
+from .table_side import TableSide
 
 Floats = NDArray[np.float64]
 
@@ -81,29 +82,22 @@ class HeadComparison(Tabular):
 
     def __str__(self) -> str:
         """List the figures with their nulls, and the tokens that differ most and least."""
-        lines = [f"{self.name}: token table {_size(self.token)} against head {_size(self.head)}, {self.rows:,} tokens"]
-        lines += [f"  {self.tied}"]
+        token, head = (f"{rows:,} × {width:,}" for rows, width in (self.token, self.head))
+        lines = [f"{self.name}: token table {token} against head {head}, {self.rows:,} tokens", f"  {self.tied}"]
         for one in self.measures:
             null = one.null
             chance = f"chance {number(null.mean)}, {number(null.low)} to {number(null.high)}; p {number(null.p)}"
             lines.append(f"  {one.name:<32}{number(null.observed):>8}  ({chance})")
         for title, moves in (("differ most", self.most), ("differ least", self.least)):
-            lines.append(f"  {title}:")
-            for move in moves:
-                near = " / ".join(", ".join(repr(label) for label, _ in side[:3]) for side in (move.left, move.right))
-                lines.append(f"    {move.label!r:<24}{number(move.distance):>7}  {percent(move.kept)} kept  {near}")
+            lines += [f"  {title}:", *map(str, moves)]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def columns(self) -> Columns:
         """Return one row per figure: ``measure``, ``value``, ``chance_low``, ``chance_high``, ``p`` and ``about``."""
-        return {
-            "measure": [one.name for one in self.measures],
-            "value": [one.null.observed for one in self.measures],
-            "chance_low": [one.null.low for one in self.measures],
-            "chance_high": [one.null.high for one in self.measures],
-            "p": [one.null.p for one in self.measures],
-            "about": [one.about for one in self.measures],
-        }
+        of_null = {"value": "observed", "chance_low": "low", "chance_high": "high", "p": "p"}
+        values = {name: [getattr(one.null, field) for one in self.measures] for name, field in of_null.items()}
+        names, about = ([getattr(one, field) for one in self.measures] for field in ("name", "about"))
+        return {"measure": names, **values, "about": about}
 
 
 def compare_head(
@@ -192,22 +186,8 @@ def _compared(  # noqa: PLR0913 - what one comparison needs
     moves = moved_between((token, head), pairs, (f"{name} token", f"{name} head"), count=count, k=k, seed=seed)
     measures.append(HeadMeasure("distance", moves.null, "mean relative distance of a token's two vectors"))
     notes += moves.notes
-    return HeadComparison(
-        name,
-        tied,
-        token.shape,
-        head.shape,
-        len(rows),
-        len(sample),
-        tuple(measures),
-        moves.most,
-        moves.least,
-        tuple(notes),
-    )
-
-
-def _size(shape: tuple[int, int]) -> str:
-    return f"{shape[0]:,} × {shape[1]:,}"
+    sizes = (token.shape, head.shape, len(rows), len(sample))
+    return HeadComparison(name, tied, *sizes, tuple(measures), moves.most, moves.least, tuple(notes))
 
 
 def _usable(name: str, token: EmbeddingTable, head: EmbeddingTable) -> NDArray[np.int64]:
@@ -225,7 +205,7 @@ def _whole(
     """Return CKA and Procrustes fit of the tables with permuted rows as null."""
     x, y = (np.asarray(table.take(rows), np.float64) for table in (token, head))
     observed = {"CKA": cka(x, y), "Procrustes fit": 1 - procrustes(x, y)}
-    nulls = beside_permutations(x, y, observed, draws=draws, seed=seed)
+    nulls = beside_permutations(TablePair(TableSide(x), TableSide(y)), observed, draws=draws, seed=seed)
     about = {
         "CKA": "similarity of both tables' inner products, 0 to 1",
         "Procrustes fit": "share of the variance that the best rotation explains",

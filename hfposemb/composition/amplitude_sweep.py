@@ -6,6 +6,7 @@ in A. Two matrix products therefore serve all amplitudes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -171,7 +172,7 @@ def sweep_amplitude(
         chance=k / (count - 1),
         words_by_chance=1 / count,
         positions_by_chance=1 / len(where),
-        concatenated=Concatenated(1.0, _distinct(asked, tokens, own), _distinct(where, where, np.arange(len(where)))),
+        concatenated=Concatenated(1.0, _distinct(asked, tokens), _distinct(where, where)),
         ratio=words.ratio,
         k=k,
         queries=len(own),
@@ -424,9 +425,7 @@ def _nearest(scores: Single, own: Rows, k: int) -> Rows:
     return found
 
 
-def _distinct(asked: Single, among: Single, own: Rows) -> float:
+def _distinct(asked: Single, among: Single) -> float:
     """Return the share of rows [n, d] that occur only once ``among`` [m, d], which contains them."""
-    seen: dict[bytes, int] = {}
-    for row in among:
-        seen[row.tobytes()] = seen.get(row.tobytes(), 0) + 1
-    return float(np.mean([seen[row.tobytes()] == 1 for row in asked])) if len(own) else 1.0
+    seen = Counter(row.tobytes() for row in among)
+    return float(np.mean([seen[row.tobytes()] == 1 for row in asked]))

@@ -124,8 +124,7 @@ def centred_logits(split: LogitSplit, name: str = TOTAL) -> Floats:
 def _centred(logits: Floats, seen: NDArray[np.bool_]) -> Floats:
     """Subtract the mean over the keys that each query sees; invisible pairs become 0."""
     means = (logits * seen).sum(axis=-1, keepdims=True) / seen.sum(axis=-1, keepdims=True)
-    out: Floats = (logits - means) * seen
-    return out
+    return np.asarray((logits - means) * seen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +263,9 @@ def _mean_sides(recipe: InputRecipe, attention: Attention, ids: NDArray[np.int64
         met = [met[0].mean(axis=1, keepdims=True)] if everywhere else met
     queries, keys = (np.mean([side(one) for one in met], axis=0) for side in (attention.query, attention.key))
     if everywhere:
-        length = ids.shape[1]
-        return _repeated(queries, length), _repeated(keys, length)
+        means = (side.mean(axis=2, keepdims=True) for side in (queries, keys))
+        queries, keys = (np.repeat(mean, ids.shape[1], axis=2) for mean in means)
     return queries, keys
-
-
-def _repeated(sides: Floats, length: int) -> Floats:
-    return np.repeat(sides.mean(axis=2, keepdims=True), length, axis=2)
 
 
 def mean_by_distance(matrices: Floats, distances: NDArray[np.int64]) -> Floats:

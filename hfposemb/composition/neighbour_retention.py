@@ -105,7 +105,7 @@ def neighbours_kept(
     others = {"query": words, "first": words, "both": words + drawn, "same": words + fixed}[protocol]
     asked = {"query": words + drawn, "first": words + fixed, "both": others, "same": others}[protocol][chosen]
     if normed:
-        asked, others = (_normed(embeddings, vectors) for vectors in (asked, others))
+        asked, others = (as_normed(embeddings, vectors) for vectors in (asked, others))
     before = _nearest(words[chosen], words, chosen, k)
     after = _nearest(asked, others, chosen, k)
     shares = np.array([len(np.intersect1d(a, b)) for a, b in zip(before, after, strict=True)]) / k
@@ -127,7 +127,8 @@ def _tables(embeddings: Embeddings) -> tuple[EmbeddingTable, EmbeddingTable]:
     return token, position
 
 
-def _normed(embeddings: Embeddings, vectors: Floats) -> Floats:
+def as_normed(embeddings: Embeddings, vectors: Floats) -> Floats:
+    """Return sums of words and positions [n, d] with token types added, normalised as the model does."""
     recipe = embeddings._recipe
     for table in recipe.types:
         vectors = vectors + np.asarray(table.rows(0, 1), np.float32)

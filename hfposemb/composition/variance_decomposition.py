@@ -8,6 +8,7 @@ plus the interaction, which is 0 before N. The plot of such a cloud is called a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Facts, Tabular
 from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, step_of
+from .neighbour_retention import as_normed
 
 Normed: TypeAlias = Literal["model", "length", "none"]
 """Normalisation of sums: the model's own, length 1 if it has none before its first layer, or none."""
@@ -108,11 +110,7 @@ class SumCloud(Facts):
             return total
         flat = total.reshape(-1, total.shape[2])
         if self.normed == "model":
-            recipe = self.embeddings._recipe
-            for table in recipe.types:
-                flat = flat + np.asarray(table.rows(0, 1), np.float32)
-            assert recipe.norm is not None
-            flat = recipe.norm(flat)
+            flat = as_normed(self.embeddings, flat)
         else:
             flat = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         return np.asarray(flat, np.float32).reshape(total.shape)
@@ -167,18 +165,12 @@ def sum_cloud(
             f"at least 2 words and 2 positions and at most {MOST_SUMS // width:,} sums are needed; "
             f"got {len(rows)} words at {len(places)} positions"
         )
-    how: Normed = "none"
-    if normed:
-        how = "model" if _normalises(embeddings, width) else "length"
-    return SumCloud(rows, places, words.words(rows), words.at(places), how, embeddings)
-
-
-def _normalises(embeddings: Embeddings, width: int) -> bool:
-    try:
+    how: Normed = "length" if normed else "none"
+    with suppress(MissingTableError):
         recipe = embeddings._recipe
-    except MissingTableError:
-        return False
-    return recipe.norm is not None and all(table.shape[1] == width for table in recipe.types)
+        if normed and recipe.norm is not None and all(table.shape[1] == width for table in recipe.types):
+            how = "model"
+    return SumCloud(rows, places, words.words(rows), words.at(places), how, embeddings)
 
 
 def _shares(sums: Single) -> tuple[float, float, float]:

@@ -140,8 +140,7 @@ class Camera:
 
     def eye(self, ratio: float) -> Array:
         """Return the place of the eye [3] for a plot of this ratio of width and height."""
-        found: Array = self.center + self.direction * self.distance(ratio)
-        return found
+        return np.asarray(self.center + self.direction * self.distance(ratio))
 
     def layout(self, ratio: float) -> dict[str, Any]:
         """Return the camera as plotly reads it."""
@@ -199,8 +198,7 @@ def _slopes(points: Array, camera: Camera, ratio: float) -> Array:
     """Return the slopes [n, 2] to the right and up at which a camera sees points."""
     right, up = screen_axes(camera.direction)
     seen = points - camera.eye(ratio)
-    slopes: Array = np.stack([seen @ right, seen @ up], axis=1) / -(seen @ camera.direction)[:, None]
-    return slopes
+    return np.asarray(np.stack([seen @ right, seen @ up], axis=1) / -(seen @ camera.direction)[:, None])
 
 
 def _spread(points: Array, camera: Camera, ratio: float) -> float:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 RUN = re.compile(r"([0-9a-z]{1,6})(?:~([0-9a-z]{1,6}))?")
 """A run of rows: its step from the row before, and if it has several rows, their number beyond the first."""
 
@@ -51,11 +50,7 @@ def base36(value: int, digits: int = 1) -> str:
         >>> base36(37), base36(37, 3)
         ('11', '011')
     """
-    text = ""
-    while value or len(text) < digits:
-        value, digit = divmod(value, 36)
-        text = DIGITS[digit] + text
-    return text
+    return np.base_repr(value, 36).lower().zfill(digits)
 
 
 def _runs(rows: NDArray[np.int64]) -> Iterator[str]:

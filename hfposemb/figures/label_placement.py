@@ -229,12 +229,6 @@ class Place:
         return float(x) + self.offset[0], float(y) + self.offset[1], wide(text) / 2, LINE / 2
 
 
-def beside_value(text: str, point: Array, *, frame: Frame) -> Place:
-    """Place a value to the right of its dot, or to the left at the end of the plot."""
-    side = -1 if point[0] > frame.size[0] - wide(text) - 12 else 1
-    return Place(point, (side * (wide(text) / 2 + 8), 0))
-
-
 def on_lines(
     texts: Sequence[str], trails: Sequence[Array], *, size: tuple[float, float], taken: Sequence[Box]
 ) -> list[Place] | None:
@@ -298,16 +292,12 @@ def _about(box: Box, points: Array) -> Array:
 
 def apart(heights: Array, *, gap: float = LINE) -> Array:
     """Move heights [n] to be ``gap`` apart in their order, with the least sum of squared shifts."""
+    from scipy.optimize import isotonic_regression
+
     order = np.argsort(heights, kind="stable")
     target = heights[order] - gap * np.arange(len(heights))
-    # Isotonic regression by pooling adjacent violators: neighbours that collide are pooled at their mean.
-    pools: list[list[float]] = []
-    for value in target:
-        pools.append([float(value)])
-        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    moved = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools]) + gap * np.arange(len(heights))
+    # Neighbours that collide are pooled at their mean.
+    moved = isotonic_regression(target).x + gap * np.arange(len(heights))
     result: Array = np.empty_like(moved)
     result[order] = moved
     return result
@@ -321,19 +311,12 @@ def islands(unit: Array, *, cells: int = 40) -> Array:
 
     Islands are connected sets of occupied cells in a grid of ``cells`` × ``cells``.
     """
-    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T + 1
-    island = np.zeros((cells + 2, cells + 2), np.int64)
-    island[x, y] = np.arange(1, len(unit) + 1)
-    land = island > 0
-    for _ in range(cells * cells):
-        spread = island.copy()
-        for dx in (-1, 0, 1):
-            for dy in (-1, 0, 1):
-                spread = np.maximum(spread, np.roll(island, (dx, dy), (0, 1)))
-        spread = np.where(land, spread, 0)
-        if np.array_equal(spread, island):
-            break
-        island = spread
+    from scipy.ndimage import label
+
+    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T
+    land = np.zeros((cells, cells), bool)
+    land[x, y] = True
+    island, _ = label(land, np.ones((3, 3)))
     _, of, sizes = np.unique(island[x, y], return_inverse=True, return_counts=True)
     rank: Array = np.argsort(np.argsort(-sizes, kind="stable"))
     return np.asarray(rank[of])

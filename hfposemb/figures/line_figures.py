@@ -95,7 +95,8 @@ def curves(
         rows = -(-len(series) // max(1, int(size[0] // (44 + max(wide(s.name) for s in series)))))
         margin["t"], height = 16 + 20 * rows, height + 24 * (rows - 1)
         legend = {"showlegend": True, "legend": legend_row()}
-    shapes = [] if marked is None else [_upright(marked)]
+    upright = {"type": "line", "x0": marked, "x1": marked, "y0": 0, "y1": 1, "yref": "paper"}
+    shapes = [] if marked is None else [upright | {"line": {"color": ACCENT, "width": 1.5}}]
     yaxis = _axis(y, spans[1], grid=True)
     margin["l"] = max(margin["l"], 36 + int(max(map(wide, yaxis["ticktext"]))))
     return new_figure(
@@ -109,11 +110,6 @@ def curves(
         shapes=shapes,
         **legend,
     )
-
-
-def _upright(place: float) -> dict[str, Any]:
-    line = {"color": ACCENT, "width": 1.5}
-    return {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "yref": "paper", "line": line}
 
 
 def _span(axis: Axis, arrays: Iterable[Array], *, pad: float = 0.0) -> tuple[float, float]:
@@ -183,8 +179,9 @@ def _values(
         for index in s.marks:
             value = float(np.asarray(s.values)[index])
             text = written(value)
-            place = label_placement.beside_value(text, frame.pixels(s.x[[index]], np.asarray([value]))[0], frame=frame)
-            place = replace(place, offset=(place.offset[0], place.offset[1] + rise))
+            point = frame.pixels(s.x[[index]], np.asarray([value]))[0]
+            side = -1 if point[0] > frame.size[0] - wide(text) - 12 else 1  # to the left at the end of the plot
+            place = label_placement.Place(point, (side * (wide(text) / 2 + 8), rise))
             at = {"x": float(frame.own(s.x[[index]], 0)[0]), "y": float(frame.own(np.asarray([value]), 1)[0])}
             notes.append((place.box(text), add_label(text, colour=s.colour, at=place.offset, **at)))
     return notes

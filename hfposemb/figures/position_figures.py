@@ -327,8 +327,7 @@ def _cloud_2d(cloud: _Cloud) -> go.Figure:
     size = (RATIO * side, side)
 
     def seen(points: Array) -> Array:
-        found: Array = (points - frame.middle) * scale + np.asarray(size) / 2
-        return found
+        return np.asarray((points - frame.middle) * scale + np.asarray(size) / 2)
 
     notes = _labels(cloud, exits, seen, size)
     sides = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,16 +102,10 @@ def escape(text: str, *, width: int = 40) -> str:
     Invisible characters are shown by name.
     """
     shown = text if len(text) <= width and text.isprintable() else display(text, width=width)
-    return _markup(shown) if SPECIAL.search(shown) else shown
+    return html.escape(shown, quote=False).replace("$", "&#36;") if SPECIAL.search(shown) else shown
 
 
 SPECIAL = re.compile("[&<>$]")
-
-
-def _markup(text: str) -> str:
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;")):
-        text = text.replace(character, entity)
-    return text
 
 
 def listed(parts: Sequence[str], *, most: int = 4) -> str:

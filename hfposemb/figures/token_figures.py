@@ -263,8 +263,7 @@ class _Spot:
         return float(np.clip(1.3 * np.quantile(near, 0.75), 0.012, 0.075)) if len(near) else 0.03
 
     def _away(self) -> Array:
-        away: Array = np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1)
-        return away
+        return np.asarray(np.abs(self.unit[list(self.chosen)] - self.unit[self.chosen[0]]).max(axis=1))
 
     def _window(self) -> tuple[Array, Array]:
         """Return the corners of the enlarged region, which is a little wider than its dots, so that none is cut."""

@@ -23,7 +23,7 @@ from ..text import display, sentence_case
 
 if TYPE_CHECKING:
     from ..comparison.alignment import Alignment
-    from ..comparison.moved_words import Move, Moves
+    from ..comparison.moved_words import Move
     from ..comparison.quantisation import QuantisationDamage
     from ..comparison.results import Comparison, Figure, NotCompared, SourceFigures
     from ..tables.null_comparison import Null
@@ -262,28 +262,6 @@ def correction(comparison: Comparison) -> str:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def moves_table(moves: Moves, names: Mapping[str, str] | None = None) -> str:
-    """Return the words that moved most and least, with their neighbours in both sources.
-
-    Args:
-        moves: The words.
-        names: Display names of the sources by their own names.
-    """
-    return _moves_sheet(
-        (moves.left, moves.right), {"Moved most": moves.most, "Moved least": moves.least}, "Moved", names or {}
-    )
-
-
-def errors_table(found: QuantisationDamage, names: Mapping[str, str] | None = None) -> str:
-    """Return the tokens of largest relative error, with their neighbours in both sources.
-
-    Args:
-        found: Comparison of a token table with its quantised form.
-        names: Display names of the sources by their own names.
-    """
-    return _moves_sheet((found.original, found.quantised), {"Largest errors": found.worst}, "Error", names or {})
-
-
 def damage(found: QuantisationDamage) -> str:
     """State in a sentence the mean relative error and the neighbours kept, each with its chance interval."""
     error, kept = (found.measures[name] for name in ("relative error", "neighbours kept"))
@@ -298,10 +276,17 @@ def _interval(null: Null) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _moves_sheet(
+def moves_table(
     sides: tuple[str, str], groups: Mapping[str, Sequence[Move]], distance: str, names: Mapping[str, str]
 ) -> str:
-    """Return groups of words of two sources, with their distances and neighbours."""
+    """Return groups of words of two sources, with their distances and neighbours.
+
+    Args:
+        sides: The sources.
+        groups: Words by the heading of their group.
+        distance: What the distances are called.
+        names: Display names of the sources by their own names.
+    """
     left, right = (text(names.get(name, name)) for name in sides)
     heads = ("Word", distance, "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)

@@ -100,7 +100,10 @@ def report(
         cards = vocabulary_pairs(sources) if vocabularies is None else vocabularies
         page.add("Vocabularies", VOCABULARIES if cards else "", "".join(map(_vocabulary, cards)))
         _add_origins(page)
-        _add_numbers(page, told)
+        page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
+        told(0.95, "hashing the tables")
+        page.add("Provenance", "", provenance(page))
+        told(1.0, "done")
     return page.html(title or f"{style.listed(names_of(sources))} compared", written)
 
 
@@ -140,15 +143,8 @@ def _draw(page: Page, quantisation: Sequence[QuantisationDamage] | None, told: R
     add_moved_words(page)
     if quantisation is None:
         quantisation = quantised_forms(page.sources, progress=lambda share, doing: told(0.9 + 0.05 * share, doing))
-    _add_quantisation(page, quantisation)
-
-
-def _add_numbers(page: Page, told: Report) -> None:
-    """Add the long table of numbers, and where everything is from."""
-    page.add("Metrics", html_tables.finding(page.comparison, page.names), _metrics(page))
-    told(0.95, "hashing the tables")
-    page.add("Provenance", "", provenance(page))
-    told(1.0, "done")
+    damage = "".join(_quantised(page, one) for one in quantisation)
+    page.add("Quantisation", QUANTISATION if quantisation else "", damage)
 
 
 def _vocabulary(found: VocabularyDifference) -> str:
@@ -176,14 +172,8 @@ def _metrics(page: Page) -> str:
     return key + html_tables.metrics_table(page.comparison, page.names)
 
 
-def _add_quantisation(page: Page, quantisation: Sequence[QuantisationDamage]) -> None:
-    """Draw the errors of the tokens for every model that is there in both forms, and list the largest."""
-    page.add(
-        "Quantisation", QUANTISATION if quantisation else "", "".join(_quantised(page, one) for one in quantisation)
-    )
-
-
 def _quantised(page: Page, found: QuantisationDamage) -> str:
+    """Draw the errors of the tokens of a model that is there in both forms, and list the largest."""
     place = [source.name for source in page.sources].index(found.quantised)
     stored = " against ".join(found.stored)
     panel = page.panel(
@@ -194,4 +184,5 @@ def _quantised(page: Page, found: QuantisationDamage) -> str:
         foot="; ".join(found.notes),
         **page.owner(place),
     )
-    return page.row([panel]) + html_tables.errors_table(found, page.named)
+    sides = (found.original, found.quantised)
+    return page.row([panel]) + html_tables.moves_table(sides, {"Largest errors": found.worst}, "Error", page.named)

@@ -222,10 +222,12 @@ def add_moved_words(page: Page) -> None:
         pair = " and ".join(html_tables.text(page.named.get(name, name)) for name in (moves.left, moves.right))
         null = moves.null
         notes = "".join(f" {html_tables.text(note, width=300)}." for note in moves.notes)
+        groups = {"Moved most": moves.most, "Moved least": moves.least}
+        table = html_tables.moves_table((moves.left, moves.right), groups, "Moved", page.named)
         body += (
             f'<h3>{pair}</h3><p class="about">{moves.shared:,} shared words; the mean distance is '
             f"{html_tables.figure(moves.mean)}, with rows in random order {html_tables.figure(null.low)} to "
-            f"{html_tables.figure(null.high)}.{notes}</p>{html_tables.moves_table(moves, page.named)}"
+            f"{html_tables.figure(null.high)}.{notes}</p>{table}"
         )
     about = (
         "One vocabulary is aligned to the other. Moved: distance of a word's two vectors, relative to their lengths; 0 "

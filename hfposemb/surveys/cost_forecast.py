@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 
@@ -120,9 +121,9 @@ def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress
             if progress is not None:
                 progress(len(needs) / len(jobs), f"{len(needs):,} of {len(jobs):,} headers")
         workers, readers = (max(1, min(count, len(jobs))) for count in (pool.workers, pool.readers))
-    computing = _Timed(asked)
+    computing = cache(partial(_seconds, asked))
     reading = sum(need.seconds for need in needs) / readers
-    measuring = sum(computing.of(*table) for need in needs for table in need.tables) / workers
+    measuring = sum(computing(*table) for need in needs for table in need.tables) / workers
     return Forecast(
         sources=len(asked.targets),
         before=len(asked.targets) - len(jobs),
@@ -171,31 +172,19 @@ def _tables(view: View) -> tuple[EmbeddingTable, ...]:
         return ()
 
 
-class _Timed:
-    """Times the measures of a plan on noise, once per table shape."""
-
-    def __init__(self, asked: Plan) -> None:
-        self._asked = asked
-        self._known: dict[tuple[Section, tuple[int, int]], float] = {}
-
-    def of(self, section: Section, shape: tuple[int, int]) -> float:
-        """Return the time in seconds that the measures of a section take for a table of this shape."""
-        if (section, shape) not in self._known:
-            self._known[section, shape] = self._taken(section, shape)
-        return self._known[section, shape]
-
-    def _taken(self, section: Section, shape: tuple[int, int]) -> float:
-        measures = [one for one in self._asked.measures if one.section == section and one.extra is None]
-        noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
-        match section:
-            case "position":
-                drawn = from_arrays(position=noise)
-            case "head":
-                drawn = from_arrays(token=noise, head=noise[::-1])
-            case _:
-                drawn = from_arrays(token=noise)
-        began = time.perf_counter()
-        with on_one_core():
-            figures_of(Tables(drawn), measures, draws=self._asked.draws)
-        rows = len(spread_rows(shape[0])) if section == "head" else shape[0]
-        return (time.perf_counter() - began) * (rows / len(noise))
+def _seconds(asked: Plan, section: Section, shape: tuple[int, int]) -> float:
+    """Return the time in seconds that the measures of a section take for a table of this shape, measured on noise."""
+    measures = [one for one in asked.measures if one.section == section and one.extra is None]
+    noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
+    match section:
+        case "position":
+            drawn = from_arrays(position=noise)
+        case "head":
+            drawn = from_arrays(token=noise, head=noise[::-1])
+        case _:
+            drawn = from_arrays(token=noise)
+    began = time.perf_counter()
+    with on_one_core():
+        figures_of(Tables(drawn), measures, draws=asked.draws)
+    rows = len(spread_rows(shape[0])) if section == "head" else shape[0]
+    return (time.perf_counter() - began) * (rows / len(noise))

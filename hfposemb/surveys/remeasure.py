@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource
 from ..tables.tabular import Columns, Tabular
-from .source_figures import Job, Target, each, target_of
+from .source_figures import Job, each, target_of
 from .survey_folder import Row
 from .worker_pool import HERE, Engine
 
@@ -123,13 +123,9 @@ class Again(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per source: ``source``, ``verdict``, number of ``figures`` and ``differences``, ``reason``."""
-        return {
-            "source": [one.source for one in self.sources],
-            "verdict": [one.verdict for one in self.sources],
-            "figures": [one.figures for one in self.sources],
-            "differences": [len(one.differences) for one in self.sources],
-            "reason": [one.reason for one in self.sources],
-        }
+        names = ("source", "verdict", "figures", "differences", "reason")
+        found: dict[str, list[Any]] = {name: [getattr(one, name) for one in self.sources] for name in names}
+        return found | {"differences": list(map(len, found["differences"]))}
 
 
 def again(
@@ -160,7 +156,11 @@ def again(
     if unknown := [source for source in sources if source not in kept]:
         raise InputError(f"the survey has no source {unknown[0]!r:.80}; it has {', '.join(list(kept)[:_MOST_SHOWN])}")
     was = {source: kept[source] for source in dict.fromkeys(sources or kept)}
-    found = {source: _failed(source, figures) for source, figures in was.items() if figures[0]["metric"] is None}
+    found = {
+        source: Repeated(source, "failed before", reason=figures[0]["error"] or "no reason recorded")
+        for source, figures in was.items()
+        if figures[0]["metric"] is None
+    }
     jobs = [_job(source, figures, allow_full_download) for source, figures in was.items() if source not in found]
     if not jobs:
         first = next(iter(found.values()))
@@ -188,25 +188,16 @@ def _by_source(rows: pandas.DataFrame) -> Mapping[str, list[Row]]:
     }
 
 
-def _failed(source: str, rows: Sequence[Row]) -> Repeated:
-    return Repeated(source, "failed before", reason=rows[0]["error"] or "no reason recorded")
-
-
 def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
-    """Return the job that measures a source as in the survey."""
+    """Return the job that measures a source as in the survey, at the commit in its rows."""
     metrics = tuple(one.name for one in measures_named(dict.fromkeys(row["metric"] for row in rows)))
     draws = max(row["draws"] or 0 for row in rows)
     seed = next((row["seed"] for row in rows if row["seed"] is not None), 0)
-    return Job(_pinned(source, rows), metrics, draws, seed, allow_full_download)
-
-
-def _pinned(source: str, rows: Sequence[Row]) -> Target:
-    """Return a source at the commit in its rows; sources outside the Hub are identified by their hash alone."""
     target, named = target_of(source), parse_source(source)
     commit = next((row["commit"] for row in rows if row["commit"]), None)
-    if commit is None or not isinstance(named, HubSource):
-        return target
-    return replace(target, read=str(named.at(commit)))
+    if commit is not None and isinstance(named, HubSource):  # others are identified by their hash alone
+        target = replace(target, read=str(named.at(commit)))
+    return Job(target, metrics, draws, seed, allow_full_download)
 
 
 def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import HfposembError, InputError, SourceError
 from ..models.extraction import extract
@@ -166,42 +165,30 @@ def reproduce_all(
 
 def outcome(claim: Claim, found: Models) -> Outcome:
     """Measure a claim on models by name, and beside it random walks in place of those whose positions it is about."""
-    if absent := [key for key in claim.needs if key not in found]:
-        return Outcome(
-            claim.published, f"nothing: {', '.join(absent)} is not available", None, "not measured", claim.rule
-        )
     try:
+        if absent := [key for key in claim.needs if key not in found]:
+            raise SourceError(f"{', '.join(absent)} is not available")
         result = claim.measure(found)
     except HfposembError as error:
         return Outcome(claim.published, f"nothing: {error}", None, "not measured", claim.rule)
-    if not (result.agrees and claim.curves):
-        verdict: Verdict = "agrees" if result.agrees else "differs"
-        return Outcome(claim.published, result.words, result.value, verdict, claim.rule)
-    agreeing, drawn = _walks_that_agree(claim, found)
-    words = f"{result.words}; {agreeing} of {drawn} random walks agree as well"
-    verdict = "cannot tell" if agreeing > LEVEL * claim.walks else "agrees"
+    verdict: Verdict = "agrees" if result.agrees else "differs"
+    words = result.words
+    if result.agrees and claim.curves:
+        rng, agreeing, drawn = np.random.default_rng(0), 0, 0
+        while drawn < claim.walks and agreeing <= LEVEL * claim.walks:  # until too many agree
+            models = {**found, **{key: _walk_like(found[key], rng) for key in claim.curves}}
+            agreeing, drawn = agreeing + claim.measure(models).agrees, drawn + 1
+        words += f"; {agreeing} of {drawn} random walks agree as well"
+        verdict = "cannot tell" if agreeing > LEVEL * claim.walks else "agrees"
     return Outcome(claim.published, words, result.value, verdict, claim.rule)
-
-
-def _walks_that_agree(claim: Claim, found: Models) -> tuple[int, int]:
-    """Count the random walks that agree with a claim, out of how many, until there are too many."""
-    rng, agreeing, drawn = np.random.default_rng(0), 0, 0
-    while drawn < claim.walks and agreeing <= LEVEL * claim.walks:
-        models = {**found, **{key: _walk_like(found[key], rng) for key in claim.curves}}
-        agreeing, drawn = agreeing + claim.measure(models).agrees, drawn + 1
-    return agreeing, drawn
 
 
 def _walk_like(embeddings: Embeddings, rng: np.random.Generator) -> Embeddings:
     """Return random walks in place of learned positions, with the same shapes and grids."""
-
-    def walk(shape: tuple[int, int]) -> NDArray[np.float64]:
-        return np.cumsum(rng.standard_normal(shape), axis=0)
-
-    positions = {
-        key: replace(one, table=table_of(walk(one.table.shape), name=key, provenance=Provenance("drawn")))
-        for key, one in embeddings.positions.items()
-        if isinstance(one, Absolute)
-    }
+    positions = {}
+    for key, one in embeddings.positions.items():
+        if isinstance(one, Absolute):
+            walk = np.cumsum(rng.standard_normal(one.table.shape), axis=0)
+            positions[key] = replace(one, table=table_of(walk, name=key, provenance=Provenance("drawn")))
     tables = {key: one.table for key, one in positions.items()}
     return Embeddings(embeddings.name, tables, positions)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..analysis.projection.projecting import pca
 from ..analysis.row_values import Progress
 from ..analysis.rows import directed
-from ..comparison.aligned_maps import Points, Rotated, rotate_onto
+from ..comparison.aligned_maps import Points, rotate_onto
 from ..comparison.alignment import SAMPLE, every_cka
 from ..comparison.matched_rows import FEWEST, by_text, tables_of
 from ..comparison.metrics import MEASURES, SECTIONS, Measure, Tables, measures_named
@@ -223,12 +223,9 @@ def trajectory(
     moments = [found[source] for source in steps if not found[source].error]
     missing = {source: found[source].error for source in steps if found[source].error}
     if len(moments) < 2:
-        raise InputError(f"only {len(moments)} of {len(steps)} checkpoints could be measured: {_first(missing)}")
+        first = ": ".join(next(iter(missing.items())))
+        raise InputError(f"only {len(moments)} of {len(steps)} checkpoints could be measured: {first}")
     return _joined(role, moments, steps, rows, labels, missing)
-
-
-def _first(missing: Mapping[str, str]) -> str:
-    return next(f"{source}: {reason}" for source, reason in missing.items())
 
 
 def _ordered(sources: Sequence[str]) -> list[tuple[str, int]]:
@@ -349,15 +346,15 @@ def _joined(
     some = _spread(len(rows), ALIKE_ROWS)
     vectors = [one.vectors[kept[some]] for one in moments]
     few = np.arange(0, len(vectors[-1]), -(-len(vectors[-1]) // MATRIX_ROWS))  # constant stride
-    maps = [_onto(one.map[kept], moments[-1].map[kept]) for one in moments]
+    frames, disparity = zip(*(_onto(one.map[kept], moments[-1].map[kept]) for one in moments), strict=True)
     return Trajectory(
         role=role,
         sources=tuple(one.source for one in moments),
         steps=tuple(steps[one.source] for one in moments),
         rows=rows[kept],
         labels=tuple(label for label, has in zip(labels, kept, strict=True) if has),
-        frames=np.stack([one.coordinates for one in maps]),
-        disparity=np.array([one.disparity for one in maps]),
+        frames=np.stack(frames),
+        disparity=np.array(disparity),
         likeness=every_cka(vectors),
         shown=rows[some][kept[some]][few],
         cosines=np.stack([_cosines(one[few]) for one in vectors]),
@@ -366,10 +363,10 @@ def _joined(
     )
 
 
-def _onto(points: Points, last: Points) -> Rotated:
+def _onto(points: Points, last: Points) -> tuple[Points, float]:
     """Align a map to the last one; a map whose points all coincide is placed at the mean of the last."""
     if not np.ptp(points, axis=0).any():
-        return Rotated(np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0)
+        return np.broadcast_to(last.mean(axis=0), points.shape).astype(np.float32), 1.0
     return rotate_onto(points, last)
 
 

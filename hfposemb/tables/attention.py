@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
+from .encoding_base import relative_matrix
 from .encodings import Alibi, RelativeBias
-from .inputs import Affine, Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
+from .inputs import Given, InputRecipe, LayerNorm, RootMeanSquareNorm, feed
 from .rotary import Rotary
 from .tabular import Facts
 
@@ -101,18 +102,13 @@ class Attention:
             return np.broadcast_to((self.bias.effective[:, None] * places)[:, None, :], (self.heads, count, count))
         if self.bias is None:
             return None
-        return np.moveaxis(self.bias.bias_at(np.arange(-count + 1, count))[_distance_rows(count)], -1, 0)
+        return np.moveaxis(relative_matrix(self.bias.bias_at, count), -1, 0)
 
     def visible(self, count: int) -> NDArray[np.bool_]:
         """Return the attention mask for ``count`` tokens [queries, keys], true where a query sees a key."""
         back = np.arange(count)[:, None] - np.arange(count)
         seen = back >= 0 if self.causal else np.ones((count, count), bool)
         return seen & (back < self.window) if self.causal and self.window is not None else seen
-
-
-def _distance_rows(count: int) -> NDArray[np.int64]:
-    """Return the index of each pair's distance key − query in −n + 1 … n − 1 [n, n]."""
-    return np.arange(count)[None, :] - np.arange(count)[:, None] + count - 1
 
 
 def frozen(norm: Norm | None, parts: Floats) -> Floats:
@@ -145,11 +141,6 @@ def _shifted(parts: Floats, bias: NDArray[np.floating] | None) -> Floats:
     return parts if bias is None else np.concatenate([parts[:-1], parts[-1:] + np.asarray(bias, np.float64)])
 
 
-def _mapped(affine: Affine | None, parts: Floats) -> Floats:
-    """Apply an affine map to the parts; its bias goes to the last one."""
-    return parts if affine is None else _shifted(parts @ np.asarray(affine.weight, np.float64).T, affine.bias)
-
-
 def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed: bool = True) -> Floats:
     """Return the parts of the vectors that are multiplied by W_Q and W_K.
 
@@ -165,7 +156,9 @@ def attended(recipe: InputRecipe, attention: Attention, parts: Floats, *, normed
     Raises:
         CheckpointError: If the width of the input differs from that of the query projection.
     """
-    inner = _mapped(recipe.after, frozen(recipe.norm if normed else None, parts))
+    inner = frozen(recipe.norm if normed else None, parts)
+    if recipe.after is not None:
+        inner = _shifted(inner @ np.asarray(recipe.after.weight, np.float64).T, recipe.after.bias)
     if inner.shape[-1] != (width := attention.query.weight.shape[2]):
         raise CheckpointError(
             f"the first layer's input has width {inner.shape[-1]}, but its query projection needs {width}"
@@ -244,8 +237,7 @@ class LogitSplit(Facts):
         if name not in PAIRS:
             raise InputError(f"unknown term {name!r}; the terms are {', '.join(self.names)}")
         query, key = divmod(PAIRS.index(name), len(PARTS))
-        logits: Floats = self.scale * (self.queries[query] @ self.keys[key].swapaxes(-1, -2))
-        return logits
+        return np.asarray(self.scale * (self.queries[query] @ self.keys[key].swapaxes(-1, -2)))
 
     def terms(self) -> Iterator[tuple[str, Floats]]:
         """Yield (name, term) pairs, computed one at a time to save memory."""
@@ -310,8 +302,7 @@ def split(recipe: InputRecipe, attention: Attention, given: Given) -> LogitSplit
 
 def _logits(attention: Attention, queries: Floats, keys: Floats) -> Floats:
     """Return the logits [heads, n, n] of queries and keys, summed over their parts."""
-    logits: Floats = attention.scale * (queries.sum(axis=0) @ keys.sum(axis=0).swapaxes(-1, -2))
-    return logits
+    return np.asarray(attention.scale * (queries.sum(axis=0) @ keys.sum(axis=0).swapaxes(-1, -2)))
 
 
 def placed(attention: Attention, queries: Floats, keys: Floats, positions: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -217,10 +217,6 @@ def _rotary(form: Form) -> Rotary:
     return Rotary(np.asarray(frequencies, np.float64), form.rows, layout=layout)
 
 
-def _alibi(form: Form) -> Alibi:
-    return Alibi(alibi_slopes(form.width), form.rows)
-
-
 def relative_sines(reach: int, width: int, length: int, *, base: float = 10000.0) -> RelativeTable:
     """Return the sinusoids of distances that Transformer-XL projects and adds to keys (Dai et al. 2019, 1901.02860).
 
@@ -273,7 +269,7 @@ BUILTINS: Mapping[str, Builtin] = {
         formula="each head adds −slope·|distance| to its scores, with a power of 2 as its slope",
         about="The biases of Press et al. 2022, as positions × heads. Nothing is added to tokens, so there are no "
         "position vectors.",
-        encoding=_alibi,
+        encoding=lambda form: Alibi(alibi_slopes(form.width), form.rows),
     ),
     "relative-sinusoidal": Builtin(
         formula="sin and cos of ω_i·(query − key), the sinusoid of a distance",

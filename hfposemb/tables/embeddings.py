@@ -43,7 +43,8 @@ class LazyMapping(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         """Show the values that are made, and the keys of the others."""
-        return f"{{{', '.join(f'{key!r}: {self.made.get(key, _LATER)!r}' for key in self)}}}"
+        shown = dict.fromkeys(self, "…") | {key: repr(value) for key, value in self.made.items()}
+        return f"{{{', '.join(f'{key!r}: {value}' for key, value in shown.items())}}}"
 
     if not TYPE_CHECKING:  # type checkers know the attributes
 
@@ -79,16 +80,6 @@ class LazyMapping(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.makers)
-
-
-class _Later:
-    """What is shown for a value that is not made yet."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-_LATER = _Later()
 
 
 def _itself(value: Any) -> Any:
@@ -491,25 +482,16 @@ def _given_head(vectors: Vectors, token: EmbeddingTable | None, name: str) -> Ou
     if token is None or len(vectors) != token.shape[0]:
         rows = 0 if token is None else token.shape[0]
         raise InputError(f"head must have one row for each of the {rows:,} token vectors; it has {len(vectors):,}")
-    base = table_of(vectors, name=f"{name} head", provenance=Provenance(name), named=partial(_labels_of, token))
+    base = table_of(vectors, name=f"{name} head", provenance=Provenance(name), named=partial(getattr, token, "labels"))
     tied = Tying(False, "own tensor", "token vectors and head were given separately")
     return OutputHead(
         base.name, base.shape, base.dtype, base.provenance, base.reader, base.named, tied=tied, token=token
     )
 
 
-def _labels_of(table: EmbeddingTable) -> Labels:
-    return table.labels
-
-
 def _frame(vectors: object) -> Any:
     """Return ``vectors`` if it is a DataFrame, else ``None``; duck-typed, to avoid importing pandas."""
     return vectors if hasattr(vectors, "to_numpy") and hasattr(vectors, "index") else None
-
-
-def _is_padded(made: Vectors) -> bool:
-    """Return whether an array is a table with an axis of length 1 before or between its two, as in vision models."""
-    return made.ndim == 3 and 1 in made.shape[:2]
 
 
 def _array(role: str, vectors: Numbers) -> Vectors:
@@ -524,7 +506,9 @@ def _array(role: str, vectors: Numbers) -> Vectors:
             made = shortened(np.array(np.asarray(tensor)), layer)
         else:
             made = np.array(vectors, dtype=None if isinstance(vectors, np.ndarray) else np.float64)
-        return made.reshape(made[0].shape if len(made) == 1 else made[:, 0].shape) if _is_padded(made) else made
+        if made.ndim == 3 and 1 in made.shape[:2]:  # an axis of length 1 before or between the two, as in vision models
+            return made.reshape(made[0].shape if len(made) == 1 else made[:, 0].shape)
+        return made
     except Exception as error:
         said = one_line(str(error), width=200)
         raise InputError(f"{role} must be a table of numbers with rows of one length: {said}") from error

@@ -93,8 +93,7 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
     rows = np.asarray(vectors, np.float64)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     known = np.isfinite(norms) & (norms > 0)
-    unit: NDArray[np.float64] = np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known)
-    return unit
+    return np.asarray(np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known))
 
 
 MOST_PAIRS = 20_000
@@ -107,8 +106,7 @@ def relative_matrix(profile: Profile, length: int) -> NDArray[np.float64]:
         raise InputError(f"length must be from 1 to {MOST_PAIRS:,} for a matrix of all pairs; got {length:,}")
     distances = np.arange(-length + 1, length)
     position = np.arange(length)
-    matrix: NDArray[np.float64] = profile(distances)[position[None, :] - position[:, None] + length - 1]
-    return matrix
+    return np.asarray(profile(distances)[position[None, :] - position[:, None] + length - 1])
 
 
 class ByDistance(WithoutRows):

@@ -63,8 +63,7 @@ class Absolute(WithRows):
         if length is not None and not 1 <= length <= rows:
             raise InputError(f"length must be from 1 to {rows:,} for {self.table.name}; got {length:,}")
         unit = unit_rows(self.table.rows(0, length or rows))
-        cosines: NDArray[np.float64] = np.clip(unit @ unit.T, -1.0, 1.0)
-        return cosines
+        return np.asarray(np.clip(unit @ unit.T, -1.0, 1.0))
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean cosine over all pairs of positions at each distance; the sign of the distance is ignored."""
@@ -142,8 +141,7 @@ class Alibi(ByDistance):
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias −slope·|Δ| on scaled scores at each distance, averaged over heads."""
-        bias: NDArray[np.float64] = -np.abs(np.asarray(distances, np.float64)) * self.effective.mean()
-        return bias
+        return np.asarray(-np.abs(np.asarray(distances, np.float64)) * self.effective.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +185,7 @@ class RelativeBias(ByDistance):
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias at each distance, averaged over heads."""
-        bias: NDArray[np.float64] = self.bias_at(distances).mean(axis=1)
-        return bias
+        return np.asarray(self.bias_at(distances).mean(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +224,7 @@ class WindowBias(WithoutRows):
         row, column = np.divmod(np.arange(count), self.grid.columns)
         down = row[:, None] - row[None, :] + self.grid.rows - 1
         across = column[:, None] - column[None, :] + self.grid.columns - 1
-        bias: NDArray[np.float64] = self.bias.mean(axis=2)[down, across]
-        return bias
+        return np.asarray(self.bias.mean(axis=2)[down, across])
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the bias along a row of the window, averaged over heads; NaN outside the window."""
@@ -236,8 +232,7 @@ class WindowBias(WithoutRows):
         place = columns - 1 - np.asarray(distances, np.int64)
         known = (place >= 0) & (place < 2 * columns - 1)
         along = self.bias.mean(axis=2)[self.grid.rows - 1]
-        bias: NDArray[np.float64] = np.where(known, along[np.clip(place, 0, 2 * columns - 2)], np.nan)
-        return bias
+        return np.asarray(np.where(known, along[np.clip(place, 0, 2 * columns - 2)], np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +282,7 @@ class RelativeTable(ByDistance):
             np.searchsorted(ordered, wanted, side="left"),
         )
         outside = (wanted < ordered[0]) | (wanted > ordered[-1])
-        found: NDArray[np.int64] = np.where(outside & (not self.clipped), -1, order[towards_zero])
-        return found
+        return np.asarray(np.where(outside & (not self.clipped), -1, order[towards_zero]))
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cosine between the row of each distance and the row of distance 0.
@@ -298,8 +292,7 @@ class RelativeTable(ByDistance):
         """
         unit, place = unit_rows(self.rows), self.row_of(distances)
         same = unit[self.row_of(np.zeros(1, np.int64))[0]]
-        cosines: NDArray[np.float64] = np.where(place >= 0, np.clip(unit @ same, -1.0, 1.0)[place], np.nan)
-        return cosines
+        return np.asarray(np.where(place >= 0, np.clip(unit @ same, -1.0, 1.0)[place], np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,8 +327,7 @@ class Convolution(WithoutValues):
         A kernel of even width has one tap fewer on the right, because wav2vec 2.0 drops the last output.
         """
         relative = np.asarray(distances, np.int64)
-        under: NDArray[np.bool_] = (-self.reach <= relative) & (relative <= self.reach - (self.width % 2 == 0))
-        return under
+        return np.asarray((-self.reach <= relative) & (relative <= self.reach - (self.width % 2 == 0)))
 
     @property
     def reason(self) -> str:

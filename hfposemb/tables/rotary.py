@@ -221,6 +221,11 @@ class Rotary(WithRows):
         return ordered.reshape(stop - start, 2 * len(self.inv_freq)).astype(np.float32)
 
     @property
+    def plain(self) -> NDArray[np.float64]:
+        """Frequencies before scaling [pairs]."""
+        return np.asarray(self.inv_freq if self.base_freq is None else self.base_freq, np.float64)
+
+    @property
     def wavelengths(self) -> NDArray[np.float64]:
         """Positions per full turn of each pair [pairs], 2π/ω; infinite where ω is 0."""
         return _turns(self.inv_freq)
@@ -228,8 +233,7 @@ class Rotary(WithRows):
     @property
     def scaled(self) -> Wavelengths:
         """Wavelengths before and after scaling, with the trained length to compare them with."""
-        before = self.wavelengths if self.base_freq is None else _turns(self.base_freq)
-        return Wavelengths(before, self.wavelengths, self.trained_length or self.length)
+        return Wavelengths(_turns(self.plain), self.wavelengths, self.trained_length or self.length)
 
     def matrix(self, length: int | None = None) -> NDArray[np.float64]:
         """Return the expected kernel of an input of ``length`` positions [length, length], by default the longest."""
@@ -237,13 +241,11 @@ class Rotary(WithRows):
 
     def kernels(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return cos(ω_i Δ) [distances, pairs], the contribution of each pair to the kernel."""
-        kernels: NDArray[np.float64] = np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq))
-        return kernels
+        return np.asarray(np.cos(np.multiply.outer(np.asarray(distances, np.float64), self.inv_freq)))
 
     def profile(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the kernel mean_i cos(ω_i Δ), assuming q = k with equal energy in every pair of dimensions."""
-        kernel: NDArray[np.float64] = self.kernels(distances).mean(axis=1)
-        return kernel
+        return np.asarray(self.kernels(distances).mean(axis=1))
 
 
 def _turns(frequencies: NDArray[np.float64]) -> NDArray[np.float64]:

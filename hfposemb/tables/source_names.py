@@ -51,7 +51,10 @@ def short_names(sources: Sequence[str], given: Mapping[str, str] = MappingProxyT
     """
     called = [(given[text], text) if text in given else _called(text) for text in sources]
     found = distinct(sources, [[named(name) for name in each] for each in called])
-    return distinct(sources, [(name,) for name in told_apart(found)])
+    # Long names keep the parts that the fewest others have.
+    parts = {name: _PART.findall(name) for name in found if len(name) > WIDEST}
+    often = Counter(part for each in parts.values() for part in set(each))
+    return distinct(sources, [(_shortened(parts[name], often) if name in parts else name,) for name in found])
 
 
 def _called(text: str) -> tuple[str, ...]:
@@ -82,22 +85,10 @@ def _called(text: str) -> tuple[str, ...]:
             return path_names(path)
 
 
-def told_apart(found: Sequence[str], *, widest: int = WIDEST) -> list[str]:
-    """Shorten names to ``widest`` characters: they keep the parts that the fewest others have, ``…`` stands for others.
-
-    Args:
-        found: Names that are shown together.
-        widest: Most characters of a name.
-    """
-    parts = {name: _PART.findall(name) for name in found if len(name) > widest}
-    often = Counter(part for each in parts.values() for part in set(each))
-    return [_shortened(parts[name], often, widest) if name in parts else name for name in found]
-
-
 _PART = re.compile(r"[^-_./ ]{1,8}[-_./ ]*|[-_./ ]+")
 
 
-def _shortened(parts: Sequence[str], often: Mapping[str, int], widest: int) -> str:
+def _shortened(parts: Sequence[str], often: Mapping[str, int]) -> str:
     """Return parts of a name, those that most other names have replaced by ``…``, until it is short enough."""
     rare, last = min(often[part] for part in parts), len(parts) - 1
     own = {place for place, part in enumerate(parts) if often[part] == rare}
@@ -107,9 +98,9 @@ def _shortened(parts: Sequence[str], often: Mapping[str, int], widest: int) -> s
 
     kept: set[int] = set()
     for place in sorted(range(len(parts)), key=weight):
-        if len(_joined(parts, kept | {place})) <= widest:
+        if len(_joined(parts, kept | {place})) <= WIDEST:
             kept.add(place)
-    return _joined(parts, kept) if kept else display(parts[0], width=widest)
+    return _joined(parts, kept) if kept else display(parts[0], width=WIDEST)
 
 
 def _joined(parts: Sequence[str], kept: set[int]) -> str:
@@ -142,12 +133,13 @@ def distinct(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> lis
     Equal sources get equal names. A number is appended if the candidates do not suffice.
     """
     level = [0] * len(sources)
+    firsts = {source: place for place, source in reversed(list(enumerate(sources)))}.values()
 
     def chosen(place: int) -> str:
         return candidates[place][min(level[place], len(candidates[place]) - 1)]
 
     while True:
-        shown = Counter(chosen(place) for place in _firsts(sources))
+        shown = Counter(map(chosen, firsts))
         rising = [
             place
             for place in range(len(sources))
@@ -157,11 +149,6 @@ def distinct(sources: Sequence[str], candidates: Sequence[Sequence[str]]) -> lis
             return _numbered(sources, [chosen(place) for place in range(len(sources))])
         for place in rising:
             level[place] += 1
-
-
-def _firsts(sources: Sequence[str]) -> list[int]:
-    """Return the index of each distinct source's first occurrence."""
-    return list({source: place for place, source in reversed(list(enumerate(sources)))}.values())
 
 
 def _numbered(sources: Sequence[str], found: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -264,8 +263,7 @@ class EmbeddingTable(Answering):
         """
         rows = np.asarray(several(rows))
         if self._held.rows is not None:
-            found: Vectors = self._held.rows[rows]
-            return found
+            return np.asarray(self._held.rows[rows])
         most = CHUNK_BYTES if self.provenance.commit is None else None
         return read_scattered(self.rows, rows, self.shape[1], self.dtype, most=most)
 
@@ -283,8 +281,9 @@ class EmbeddingTable(Answering):
         [' king', ' queen']
         """
         places = np.array([self._place(one) for one in several(rows)], np.int64)
-        named = None if self.named is None else partial(_picked_labels, self, places)
-        return replace(self, shape=(len(places), self.shape[1]), reader=_Picked(self, places), named=named)
+        picked = _Picked(self, places)
+        named = None if self.named is None else picked.labels
+        return replace(self, shape=(len(places), self.shape[1]), reader=picked, named=named)
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -309,12 +308,12 @@ class EmbeddingTable(Answering):
         >>> hpe.extract("sample:gpt2").token[["king", "queen"]].shape
         (2, 128)
         """
-        if isinstance(key, slice) and all(one is None or isinstance(one, SupportsIndex) for one in _bounds(key)):
+        bounds = (key.start, key.stop, key.step) if isinstance(key, slice) else ()
+        if isinstance(key, slice) and all(one is None or isinstance(one, SupportsIndex) for one in bounds):
             start, stop, step = key.indices(len(self))
             return self.rows(start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
         if isinstance(key, str) or (isinstance(key, SupportsIndex) and np.ndim(key) == 0):
-            found: Vectors = self.take(np.array([self._place(key)]))[0]
-            return found
+            return np.asarray(self.take(np.array([self._place(key)]))[0])
         if isinstance(key, (tuple, slice)) or np.ndim(key) != 1:
             raise InputError(
                 f"{self.name} is indexed by rows: table[3], table['king'], table[3:7] or table[['king', 'queen']]; "
@@ -341,8 +340,7 @@ class EmbeddingTable(Answering):
         if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
             raise ValueError(f"{self.name} is {self.dtype.name}; converting it to {np.dtype(dtype).name} needs a copy")
         vectors = self.vectors
-        found: Vectors = np.array(vectors, dtype) if copy else vectors.astype(dtype or self.dtype, copy=False)
-        return found
+        return np.asarray(np.array(vectors, dtype) if copy else vectors.astype(dtype or self.dtype, copy=False))
 
     def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **wanted: Any) -> Any:
         """Return all rows for ``torch.as_tensor`` and ``from_dlpack``, in memory that nothing else uses."""
@@ -488,10 +486,6 @@ class EmbeddingTable(Answering):
         return pandas.DataFrame(self.vectors, index=pandas.Index(list(self.labels), name="label"))
 
 
-def _bounds(key: slice) -> tuple[Any, Any, Any]:
-    return key.start, key.stop, key.step
-
-
 def table_of(
     vectors: Vectors, *, name: str, provenance: Provenance, named: Callable[[], Labels] | None = None
 ) -> EmbeddingTable:
@@ -532,9 +526,9 @@ class _Picked:
         """Return rows ``[start, stop)`` of the picked ones."""
         return self.table.take(self.places[start:stop])
 
-
-def _picked_labels(table: EmbeddingTable, places: NDArray[np.int64]) -> Labels:
-    return table.labels.take(places)
+    def labels(self) -> Labels:
+        """Return the labels of the picked rows."""
+        return self.table.labels.take(self.places)
 
 
 def rows_in_memory(vectors: Vectors) -> RowReader:

@@ -32,7 +32,7 @@ def plain(text: str) -> str:
 
 def card(title: str, facts: Iterable[tuple[str, str]]) -> str:
     """Return HTML with a title above (name, value) pairs."""
-    return grid(title, (), [(name, value) for name, value in facts])
+    return grid(title, (), facts)
 
 
 def grid(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

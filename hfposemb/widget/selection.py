@@ -44,8 +44,7 @@ class LinkedRows:
 
     def rows(self, place: int, numbers: Rows) -> Rows:
         """Return the rows of a table that have one of some numbers, in their order in the table."""
-        found: Rows = np.flatnonzero(np.isin(self.numbers[place], numbers))
-        return found
+        return np.asarray(np.flatnonzero(np.isin(self.numbers[place], numbers)))
 
 
 def same_positions(lengths: Sequence[int]) -> LinkedRows:

@@ -133,5 +133,4 @@ def _sums(theta: float, width: int, start: int, length: int) -> NDArray[np.float
     coarse = np.multiply.outer(start + side * np.arange(side), frequencies)
     fine = np.multiply.outer(np.arange(side), frequencies)
     found = np.cos(coarse) @ np.cos(fine).T - np.sin(coarse) @ np.sin(fine).T
-    sums: NDArray[np.float64] = found.ravel()[: length - start]
-    return sums
+    return np.asarray(found.ravel()[: length - start])

@@ -175,8 +175,7 @@ class Projection(Tabular):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the coordinates for NumPy, a copy if ``copy`` is true."""
-        found: NDArray[Any] = np.array(self.coordinates, dtype) if copy else np.asarray(self.coordinates, dtype)
-        return found
+        return np.asarray(np.array(self.coordinates, dtype) if copy else np.asarray(self.coordinates, dtype))
 
     @property
     def measured(self) -> bool:

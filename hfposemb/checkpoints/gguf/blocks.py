@@ -228,8 +228,7 @@ def _words(blocks: _Bytes, start: int, stop: int, dtype: str) -> NDArray[Any]:
 def _even_signs(words: NDArray[Any]) -> _Bytes:
     """Return the bytes of signs [blocks, 4 · words] in the lowest 28 bits of words [blocks, words]."""
     sevens = words[..., None] >> np.array((0, 7, 14, 21), np.uint32) & np.uint32(127)
-    signs: _Bytes = _EVEN[sevens].reshape(len(words), -1)
-    return signs
+    return np.asarray(_EVEN[sevens].reshape(len(words), -1))
 
 
 def _nibble_scales(packed: _Bytes) -> _Bytes:

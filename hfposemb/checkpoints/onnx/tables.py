@@ -154,8 +154,7 @@ def split(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     for place in range(1, count):
         wide <<= 8 - bits
         parts |= wide & ((2**bits - 1) << 8 * place)
-    found: NDArray[np.uint8] = parts.view(np.uint8)
-    return found
+    return np.asarray(parts.view(np.uint8))
 
 
 def signed(codes: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
@@ -164,8 +163,7 @@ def signed(codes: NDArray[np.uint8], dtype: str) -> NDArray[Any]:
     if not sign or bits == 8:
         return codes
     half = 2 ** (bits - 1)
-    found: NDArray[np.int8] = (codes ^ half).view(np.int8) - np.int8(half)
-    return found
+    return np.asarray((codes ^ half).view(np.int8) - np.int8(half))
 
 
 @dataclass(frozen=True)
@@ -229,8 +227,7 @@ class TableRows:
             raise self._bad(f"is stored as {tensor.dtype} of shape {list(tensor.shape)}, a row in each column")
         place = range(tensor.start, tensor.stop)
         raw = self.tensors.opened(tensor).read(place, whole=place)
-        stored: NDArray[Any] = raw.view(_NUMPY[tensor.dtype]).reshape(tensor.shape)
-        return stored
+        return np.asarray(raw.view(_NUMPY[tensor.dtype]).reshape(tensor.shape))
 
     def _codes(self, start: int, stop: int) -> NDArray[Any]:
         """Return the stored codes of rows; those that are packed in U8 are unpacked later, a part at a time."""
