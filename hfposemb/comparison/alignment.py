@@ -31,6 +31,7 @@ from .matched_rows import shared_rows, tables_of
 from .table_side import (
     LEADING,
     MOST_SORTED,
+    NEIGHBOURS,
     Measured,
     RankedPair,
     TableSide,
@@ -138,6 +139,35 @@ def procrustes(left: Rows, right: Rows) -> float:
     return 1.0 - _fit(TableSide(left), TableSide(right))
 
 
+def rsa(left: Rows, right: Rows, *, centred: bool = False) -> float:
+    """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008).
+
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+        centred: Whether to subtract the mean row of each table first, which removes what all rows have in common.
+
+    Raises:
+        InputError: If the cosines of a table are all equal.
+    """
+    sides = TableSide(left), TableSide(right)
+    return _rsa(*(side.centred for side in sides)) if centred else _rsa(*sides)
+
+
+def neighbour_overlap(left: Rows, right: Rows, *, k: int = NEIGHBOURS) -> float:
+    """Return the mean share of each row's ``k`` nearest, by cosine, that both tables have in common.
+
+    Args:
+        left: Rows [n, p].
+        right: Corresponding rows [n, q].
+        k: Number of neighbours.
+
+    Raises:
+        InputError: If ``k`` is not between 1 and n − 1.
+    """
+    return _overlap(TableSide(left, k=k), TableSide(right, k=k))
+
+
 def _cka(left: TableSide, right: TableSide, cross: Rows | None = None, order: NDArray[np.int64] | None = None) -> float:
     if len(left) != len(right) or len(left) < 4:
         raise InputError(
@@ -165,7 +195,6 @@ def _fit(left: TableSide, right: TableSide, cross: Rows | None = None) -> float:
 
 
 def _rsa(left: TableSide, right: TableSide) -> float:
-    """Return the Spearman correlation of the cosines of all pairs of rows (Kriegeskorte 2008)."""
     spread = math.sqrt(float(left.ranks @ left.ranks) * float(right.ranks @ right.ranks))
     if not spread > 0:
         raise InputError("RSA needs cosines that differ; all cosines of one table are equal")

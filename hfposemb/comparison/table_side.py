@@ -152,8 +152,8 @@ class TableSide:
     Rows given as a function are read when needed, and again after ``let_go``.
     """
 
-    def __init__(self, rows: Given | Callable[[], Given]) -> None:
-        self.rows = rows
+    def __init__(self, rows: Given | Callable[[], Given], *, k: int = NEIGHBOURS) -> None:
+        self.rows, self.k = rows, k
 
     def __len__(self) -> int:
         return self.count
@@ -191,7 +191,7 @@ class TableSide:
     @lazy_attribute
     def centred(self) -> TableSide:
         """The same rows minus their mean."""
-        return TableSide(self.block(slice(None), single=False))
+        return TableSide(self.block(slice(None), single=False), k=self.k)
 
     @lazy_attribute
     def own(self) -> Rows:
@@ -226,14 +226,14 @@ class TableSide:
 
     @lazy_attribute
     def nearest(self) -> NDArray[np.int64]:
-        """The nearest rows of each row by cosine, in no particular order [n, ``NEIGHBOURS``]."""
-        if len(self) <= NEIGHBOURS:
-            raise InputError(f"k must be from 1 to {len(self) - 1} for {len(self)} rows; got {NEIGHBOURS}")
-        near = np.empty((len(self), NEIGHBOURS), np.int64)
+        """The ``k`` nearest rows of each row by cosine, in no particular order [n, k]."""
+        if not 1 <= self.k < len(self):
+            raise InputError(f"k must be from 1 to {len(self) - 1} for {len(self)} rows; got {self.k}")
+        near = np.empty((len(self), self.k), np.int64)
         for start, block in cosine_blocks(self.given):
             rows = np.arange(len(block))
             block[rows, start + rows] = -np.inf
-            near[start : start + len(block)] = np.argpartition(block, -NEIGHBOURS, axis=1)[:, -NEIGHBOURS:]
+            near[start : start + len(block)] = np.argpartition(block, -self.k, axis=1)[:, -self.k :]
         return near
 
 

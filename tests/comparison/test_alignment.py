@@ -22,7 +22,9 @@ from hfposemb.comparison.alignment import (
     align,
     beside_permutations,
     cka,
+    neighbour_overlap,
     procrustes,
+    rsa,
 )
 from hfposemb.comparison.table_side import TableSide
 from hfposemb.numbers import number
@@ -73,9 +75,8 @@ def test_a_table_is_like_itself_turned(rows: int, width: int, seed: int) -> None
     x = noise(rows, width, seed)
     assert cka(x, turned(x, 3)) == pytest.approx(1.0)
     assert procrustes(x, turned(x, 3)) == pytest.approx(0.0, abs=1e-9)
-    assert MEASURES["RSA"](x, turned(x, 3)) == pytest.approx(1.0)
-    if rows > 10:
-        assert MEASURES["shared neighbours"](x, turned(x, 3)) == pytest.approx(1.0, abs=0.1)
+    assert rsa(x, turned(x, 3)) == pytest.approx(1.0)
+    assert neighbour_overlap(x, turned(x, 3), k=3) == pytest.approx(1.0, abs=0.1)
 
 
 def test_centred_rsa_forgets_what_all_rows_share() -> None:
@@ -83,10 +84,9 @@ def test_centred_rsa_forgets_what_all_rows_share() -> None:
     rows = rng.normal(size=(60, 8))
     other = rows[:, :5] + rng.normal(size=(60, 5))
     moved = rows + 30 * rng.normal(size=8)
-    rsa, centred = MEASURES["RSA"], MEASURES["RSA, centred"]
-    assert centred(moved, other) == pytest.approx(centred(rows, other), abs=1e-9)
+    assert rsa(moved, other, centred=True) == pytest.approx(rsa(rows, other, centred=True), abs=1e-9)
     assert rsa(moved, other) < rsa(rows, other) - 0.1
-    assert rsa(rows - rows.mean(axis=0), other - other.mean(axis=0)) == pytest.approx(centred(rows, other))
+    assert rsa(rows - rows.mean(axis=0), other - other.mean(axis=0)) == pytest.approx(rsa(rows, other, centred=True))
 
 
 @pytest.mark.parametrize(("rows", "left", "right"), [(400, 8, 8), (448, 384, 768), (500, 40, 1500), (2000, 64, 64)])
