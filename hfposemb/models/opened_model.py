@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -323,7 +324,7 @@ def labels_of(opened: Opened, rows: int) -> Labels:
 
 
 def is_unnamed(opened: Opened) -> bool:
-    """Return whether nothing names the rows of a token table, as far as is known without a request."""
+    """Return whether nothing names the rows of a token table; without any vocabulary, one small file is read."""
     return opened.without_tokens() and _of_bytes(opened) is None
 
 
@@ -332,7 +333,9 @@ def _of_bytes(opened: Opened) -> Vocabulary | None:
     from ..checkpoints.tokenizers.vocabulary_files import of_bytes
 
     stated = opened.config.get("tokenizer_class")
-    return of_bytes(stated or (opened.settings("tokenizer_config.json") or {}).get("tokenizer_class"))
+    with suppress(CheckpointError):  # a file that violates its format states no class
+        stated = stated or (opened.settings("tokenizer_config.json") or {}).get("tokenizer_class")
+    return of_bytes(stated)
 
 
 def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:

@@ -376,6 +376,16 @@ def test_bytes_are_named_where_only_the_class_of_the_tokenizer_states_them(
         assert texts[theirs.index("\xe9")] == "<0xE9>"
 
 
+@pytest.mark.parametrize("written", ["{", "[]", '{"tokenizer_class": ["ByT5Tokenizer"]}'])
+def test_a_tokenizer_config_that_is_none_leaves_rows_numbered(tmp_path: Path, written: str) -> None:
+    safetensors.torch.save_file({"shared.weight": torch.ones(7, 8)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    (tmp_path / "tokenizer_config.json").write_text(written)
+    found = hpe.extract(tmp_path)
+    assert found.token.labels.texts == tuple("0123456")
+    assert any("so rows are numbered" in note for note in found.notes)
+
+
 def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     """They are what its configuration or its tensors say; else they are not known, which is not none."""
     weights, angles = {"model.embed_tokens.weight": torch.ones(7, 8)}, torch.tensor([1.0, 0.25])
