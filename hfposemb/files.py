@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +41,8 @@ def complete_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     Raises:
         HfposembError: If the disk is full or the folder cannot be written.
     """
+    import tempfile  # a process that only reads does not need it
+
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     except OSError as error:

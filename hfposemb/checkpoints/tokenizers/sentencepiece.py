@@ -7,7 +7,6 @@ tokens at the end; what they do is that of transformers' ``convert_slow_tokenize
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -235,6 +234,8 @@ def read_settings(path: Path) -> Settings:
     Raises:
         SourceError: If it violates its format.
     """
+    import hashlib  # 3.6 MB, for texts alone
+
     reader = MessageReader(LocalRanges.open(path), most_fields=_MOST_FIELDS)
     trainer: dict[int, int] = {}
     flags, changes = dict.fromkeys(_FLAGS, 1), b""

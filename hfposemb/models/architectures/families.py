@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ...tables.encoding_base import Kind
@@ -319,7 +319,7 @@ def known_types() -> frozenset[str]:
 
     ``python -m tests.architectures --write`` builds each small, compares it, and writes the list.
     """
-    return frozenset(json.loads(files(__package__).joinpath("verified_types.json").read_text(encoding="utf-8")))
+    return frozenset(json.loads(Path(__file__).with_name("verified_types.json").read_text(encoding="utf-8")))
 
 
 def is_known(config: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from .config_values import class_of, part_config
@@ -93,7 +93,7 @@ Roles = frozenset[str]
 @lru_cache(maxsize=1)
 def _known() -> tuple[Mapping[str, Roles], Mapping[str, Mapping[str, Roles]]]:
     """Return the roles of the class that each type is named after, and those of its other classes that differ."""
-    found = json.loads(files(__package__).joinpath("needed_tables.json").read_text(encoding="utf-8"))
+    found = json.loads(Path(__file__).with_name("needed_tables.json").read_text(encoding="utf-8"))
     by_type = {name: frozenset(roles.split()) for roles, names in found["types"].items() for name in names}
     others = {
         name: {kind: frozenset(roles.split()) for kind, roles in kinds.items()}

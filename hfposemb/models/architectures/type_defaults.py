@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from ...checkpoints.gguf.config import ARCHITECTURE
@@ -38,7 +38,7 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
     they are not there), and whether their fields may stand in the whole (``flat``).
     """
     found: Mapping[str, Mapping[str, Any]] = json.loads(
-        files(__package__).joinpath("type_defaults.json").read_text(encoding="utf-8")
+        Path(__file__).with_name("type_defaults.json").read_text(encoding="utf-8")
     )
     return {**found, **_PUBLISHED}
 

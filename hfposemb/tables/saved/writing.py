@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -248,6 +247,8 @@ def _write_npy(table: EmbeddingTable, file: IO[bytes], _columns: tuple[str, ...]
 
 
 def _write_npz(table: EmbeddingTable, file: IO[bytes], _columns: tuple[str, ...]) -> None:
+    import zipfile  # this module also reads what files state, in processes that write none
+
     longest = max(map(len, table.labels), default=0)
     if 4 * longest * len(table.labels) > LABEL_BYTES:
         raise InputError(
