@@ -57,10 +57,11 @@ class UMAPParameters:
         n_neighbors: Number of neighbours, the row itself included, at least 2.
         min_dist: Minimum distance of points in the layout, 0 to 1.
         metric: Metric of the table's rows.
-        n_epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond.
-        init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well; "pca" is faster and keeps the
-            global arrangement similar across seeds. From 64,000 rows, "pca" starts from UMAP of a sample of the rows,
-            which starts from PCA.
+        n_epochs: Number of epochs; ``None`` means 500 up to 10,000 rows and 200 beyond. More are slower and better: of
+            MiniLM's 30,522 words, the map keeps 13.5 % of the 10 nearest neighbours after 200 epochs, 15.4 % after 500.
+        init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well: MiniLM's words differ less than
+            between seeds. "pca" keeps the global arrangement similar across seeds. From 64,000 rows, it starts from
+            UMAP of a sample of the rows, which starts from PCA.
         engine: "hfposemb" finds the neighbours and the initial layout here, on all processors, and has umap-learn
             optimise it, an epoch at a time; "umap-learn" runs that library's own ``UMAP``, without previews.
 
