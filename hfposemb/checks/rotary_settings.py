@@ -12,7 +12,7 @@ import numpy as np
 
 from ..analysis.positions.base_bound import lowest_sum
 from ..models.architectures.config_values import in_gguf, real_number, whole_number
-from ..models.positions.rope import TYPES
+from ..models.positions.rope import TYPES, scaling_rule
 from ..tables.encodings import Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
 from ..text import written
@@ -69,7 +69,7 @@ def check_rope(source: CheckedSource) -> Iterator[Finding]:
 
 def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Iterator[Finding]:
     kind = type_of(stated)
-    if kind in TYPES or kind in _OF_IMAGES:
+    if scaling_rule(kind, source.text.get("model_type")) or kind in _OF_IMAGES:
         return
     where = f" of {part if part.isprintable() else written(part)}" if part else ""
     said = f"the rotary positions{where} are scaled by the unknown type {kind!r}; known are {', '.join(TYPES)}"

@@ -206,6 +206,22 @@ def test_types_that_transformers_has_not(case: str) -> None:
     np.testing.assert_allclose(found.inv_freq, theta ** (-np.arange(pairs) / pairs))
 
 
+@pytest.mark.parametrize("mixed", [None, 0.6])
+def test_gte_scales_as_its_code_does(mixed: float | None) -> None:
+    sizes = {"hidden_size": 128, "num_attention_heads": 4, "max_position_embeddings": 8192, "rope_theta": 160_000}
+    scaling = {"type": "ntk", "factor": 2.0} | ({} if mixed is None else {"mixed_b": mixed})
+    base = 160_000 * (2.0 if mixed is None else 1)
+    expected = base ** (-np.arange(16) / 16)
+    if mixed is None:
+        expected /= 2.0 ** (2 / 32)
+    else:
+        expected /= np.exp(math.log(2.0) / 16**mixed * np.arange(1, 17) ** mixed)
+    found = rotary({"model_type": "new", **sizes, "rope_scaling": scaling})
+    np.testing.assert_allclose(found.inv_freq, expected)
+    unknown = rotary_encodings({"model_type": "llama", **sizes, "rope_scaling": scaling}, name="a model")["position"]
+    assert isinstance(unknown, Unmeasured)
+
+
 KNOWN = [
     "llama",
     "mistral",

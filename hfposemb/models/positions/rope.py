@@ -1,8 +1,8 @@
 """Rotary frequencies from a configuration, computed as the model does, for all rope types and older spellings.
 
 Sources: Su et al. 2021 (arXiv 2104.09864); linear: kaiokendev; dynamic: the NTK-aware scaling of bloc97 and emozilla;
-yarn: Peng et al. 2023 (arXiv 2309.00071); longrope: Ding et al. 2024 (arXiv 2402.13753); llama3: the reference code of
-Llama 3.1. Derived from ``modeling_rope_utils`` of transformers 5.23.
+yarn: Peng et al. 2023 (arXiv 2309.00071); ntk: Su 2023 (kexue.fm/archives/9706); longrope: Ding et al. 2024 (arXiv
+2402.13753); llama3: the reference code of Llama 3.1. Derived from ``modeling_rope_utils`` of transformers 5.23.
 
 Which pairs turn with time, height and width (M-RoPE) belongs to the model type: Wang et al. 2024, Qwen2-VL (arXiv
 2409.12191), and the rotary modules of transformers 5.24, which read ``mrope_section`` but no field for it.
@@ -272,6 +272,16 @@ def _longrope(settings: _Settings) -> _Scaled:
     return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length, rule=rule)
 
 
+def _ntk(settings: _Settings) -> _Scaled:
+    """Divide the frequency of pair m of n, from 1, by the factor to the power (m/n)^b, as GTE does; b is 1 if unstated.
+
+    With b = 1 this is a base times the factor, and all frequencies over factor^(2/d): the slowest wave grows by it.
+    """
+    pairs = settings.rotated // 2
+    powers = (np.arange(1, pairs + 1) / pairs) ** settings.number("mixed_b", 1.0)
+    return _Scaled(settings.frequencies() / settings.number("factor", low=1e-6) ** powers)
+
+
 def _factors(settings: _Settings, name: str) -> NDArray[np.float64]:
     """Return one positive number per pair of dimensions."""
     factors, pairs = settings.stated.get(name), (settings.rotated + 1) // 2
@@ -311,6 +321,15 @@ TYPES: Mapping[str, Callable[[_Settings], _Scaled]] = {
     "frequency_factors": _frequency_factors,
 }
 """Frequencies of every rope type by its name in a configuration; ``su`` is the older name of longrope."""
+
+_OF_GTE = ("new", "gte")
+
+
+def scaling_rule(kind: object, model_type: object) -> Callable[[_Settings], _Scaled] | None:
+    """Return how a rope type scales; ``None`` if it is unknown. "ntk" is known of GTE alone, whose code defines it."""
+    if kind == "ntk" and model_type in _OF_GTE:
+        return _ntk
+    return TYPES.get(kind) if isinstance(kind, str) else None
 
 
 def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, PositionEncoding]:
@@ -360,7 +379,7 @@ def _of_layers(config: Mapping[str, Any], part: str) -> Mapping[str, Any]:
 
 def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str) -> PositionEncoding:
     kind = stated.get("rope_type", stated.get("type", "default"))
-    scaled_by = TYPES.get(kind) if isinstance(kind, str) else None
+    scaled_by = scaling_rule(kind, values.get("model_type"))
     if scaled_by is None:
         return Unmeasured("rotary", f"{name} has rotary positions of the unknown type {str(kind)[:20]!r}")
     try:
