@@ -64,14 +64,17 @@ class WordPlane(Tabular):
         )
 
 
-def word_plane(value: EmbeddingTable, words: str | Sequence[str], *, draws: int = 199, seed: int = 0) -> WordPlane:
+def word_plane(
+    value: EmbeddingTable, words: str | Sequence[str | int], *, draws: int = 199, seed: int = 0
+) -> WordPlane:
     """Return the plane that a set of words spans, with its share of their variance beside that of random words.
 
     Rows have unit length, and words are found as they are written in a text, with a space or a capital letter.
 
     Args:
         value: Token table [vocabulary, d].
-        words: At least four words in their order, or the name of a set: ``"days"``, ``"months"``, ``"numbers"``.
+        words: At least four words or rows in their order, or the name of a set: ``"days"``, ``"months"`` or
+            ``"numbers"``.
         draws: Number of random sets of words, and of shuffled orders.
         seed: Random seed.
 
@@ -89,12 +92,13 @@ def word_plane(value: EmbeddingTable, words: str | Sequence[str], *, draws: int 
             raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
         words = WORD_SETS[words]
     words = several(words)
+    said = ", ".join(map(str, words))
     rows = np.array([spelt_row(value, word) for word in words], np.int64)
     if len(set(rows.tolist())) < max(FEWEST, len(rows)):
-        raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(words)}")
+        raise InputError(f"a plane needs at least {FEWEST} different words; got {said}")
     known = directed(value)
     if not known[rows].all():
-        raise InputError(f"a row of {', '.join(words)} is zero or not finite in {value.name}")
+        raise InputError(f"a row of {said} is zero or not finite in {value.name}")
     vectors = unit_rows(value.take(rows))
     classes = value.labels.classes
     others = np.flatnonzero(known & np.isin(classes, np.unique(classes[rows])))
@@ -131,8 +135,10 @@ def _first_mode(vectors: NDArray[np.floating]) -> float:
     return float(power[1] / power.sum())
 
 
-def spelt_row(table: EmbeddingTable, word: str) -> int:
-    """Return the row of a word as it is written in a text, or with a capital letter."""
+def spelt_row(table: EmbeddingTable, word: str | int) -> int:
+    """Return the row of a word as it is written in a text, or with a capital letter; a row number is a row."""
+    if not isinstance(word, str):
+        return table.row(word)
     spellings = (word, word.capitalize())
     spelt = next((one for one in spellings if one in table), None)
     if spelt is None:
