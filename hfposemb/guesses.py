@@ -214,9 +214,12 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
                 continue  # one, or several in a list
             if one in kinds and not _fits(value, kinds[one]):
                 said = _described(value, kinds[one])
-                if kinds[one] not in _NUMBERS and any(_fits(other, kinds[one]) for other in given):
+                ordered = set(kinds[one].split(" | ")) & {*_CLASSES, "str"}
+                if ordered and any(_fits(other, kinds[one]) for other in given):
                     said += f"; the order is {', '.join(dict.fromkeys((*named[: code.co_argcount], *names)))}"
                 raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {said}")
+            if one == "seed" and value < 0:
+                raise InputError(f"seed of {name}() must be 0 or more; got {value}")
         return function(*given, **options)
 
     called.__module__ = module  # so that it is pickled by its public name
@@ -254,19 +257,54 @@ _MADE = {
 }
 """How results that other functions take are made."""
 
+
+def _each(kind: Callable[[Any], bool], letters: str) -> Callable[[Any], bool]:
+    """Return whether one value, or each of several, is of a kind; of an array, the letter of its dtype is asked.
+
+    What may be read only once, such as a generator, is not looked at.
+    """
+
+    def fits(value: Any) -> bool:
+        if (letter := getattr(getattr(value, "dtype", None), "kind", None)) is not None:
+            return letter in letters or not value.size
+        if isinstance(value, (list, tuple, range)):
+            return all(map(kind, value))
+        return kind(value) or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes)))
+
+    return fits
+
+
+def _whole(value: object) -> bool:
+    return hasattr(value, "__index__")
+
+
+def _real(value: object) -> bool:
+    return hasattr(value, "__float__") or hasattr(value, "__index__")
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
 _CLASSES = ("Embeddings", "EmbeddingTable", "PositionAddition", "UMAPParameters", *_MADE)
 _FITS: dict[str, Callable[[Any], bool]] = {
-    "int": lambda value: hasattr(value, "__index__"),
-    "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
-    "str": lambda value: isinstance(value, (str, os.PathLike)),
-    "Path": lambda value: isinstance(value, (str, os.PathLike)),
+    "int": _whole,
+    "float": _real,
+    "str": _text,
+    "Path": _text,
+    **dict.fromkeys(("Sequence[int]", "Rows"), _each(_whole, "iu")),
+    "Sequence[float]": _each(_real, "iuf"),
+    "Sequence[str]": _each(_text, "UOT"),
     "None": lambda value: value is None,
     **{name: _of_class(name) for name in _CLASSES},
 }
 """What a value must have for an annotation, of those whose mistakes would end inside a computation."""
 
-_NUMBERS = ("int", "float")
-_KINDS = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"}
+_KINDS = {
+    **{"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"},
+    **dict.fromkeys(("Sequence[int]", "Rows"), "whole numbers"),
+    **{"Sequence[float]": "numbers", "Sequence[str]": "texts"},
+}
 
 
 def _fits(value: object, annotation: str) -> bool:
@@ -275,12 +313,13 @@ def _fits(value: object, annotation: str) -> bool:
 
 def _kind(annotation: str) -> str:
     parts = annotation.split(" | ")
-    return " or ".join(_KINDS.get(part) or f"{'an' if part[0] in 'AEIOU' else 'a'} {part}" for part in parts)
+    named = (_KINDS.get(part) or f"{'an' if part[0] in 'AEIOU' else 'a'} {part}" for part in parts)
+    return " or ".join(dict.fromkeys(named))
 
 
 def _described(value: object, wanted: str) -> str:
     """Return a value of the wrong kind in an error message, with how to make the wanted one of it."""
-    plain = isinstance(value, (str, int, float))
+    plain = isinstance(value, (str, int, float, list, tuple))
     said = f"{value!r:.80}" if plain else type(value).__name__
     if made := _MADE.get(wanted):
         return f"{said}; make one with {made}"
