@@ -125,7 +125,7 @@ def shift_rotation(distance: int, width: int = 6, *, base: float = 10000.0) -> S
         base: Base of the frequencies.
 
     Raises:
-        InputError: If the width is odd or less than 2.
+        InputError: If the width is odd or not 2 to 4,096, or the base is not positive and finite.
 
     Examples:
         >>> import hfposemb as hpe
@@ -133,8 +133,8 @@ def shift_rotation(distance: int, width: int = 6, *, base: float = 10000.0) -> S
         >>> found.for_columns[:2, :2].round(3).tolist(), found.error < 1e-12
         ([[-0.654, -0.757], [0.757, -0.654]], True)
     """
-    if width < 2 or width % 2:
-        raise InputError(f"width must be even and at least 2; got {width}")
+    if not 2 <= width <= 4_096 or width % 2 or not 0 < base < float("inf"):
+        raise InputError(f"width must be even, 2 to 4,096, and base positive; got width {width} and base {base}")
     frequencies = base ** (-np.arange(0, width, 2) / width)
     for_rows = rotation(frequencies, distance)
     for_columns = for_rows.T.copy()
