@@ -198,7 +198,7 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
     named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     placed = None if code.co_flags & 0x04 else code.co_argcount  # *args
     several = code.co_varnames[len(named)] if placed is None else ""
-    kinds = {one: kind for one, kind in function.__annotations__.items() if set(kind.split(" | ")) <= {*_FITS}}
+    kinds = {one: kind for one, kind in function.__annotations__.items() if set(_parts(kind)) <= {*_FITS}}
 
     @wraps(function)
     def called(*given: Any, **options: Any) -> Any:
@@ -214,7 +214,7 @@ def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:
                 continue  # one, or several in a list
             if one in kinds and not _fits(value, kinds[one]):
                 said = _described(value, kinds[one])
-                ordered = set(kinds[one].split(" | ")) & {*_CLASSES, "str"}
+                ordered = set(_parts(kinds[one])) & {*_CLASSES, "str"}
                 if ordered and any(_fits(other, kinds[one]) for other in given):
                     said += f"; the order is {', '.join(dict.fromkeys((*named[: code.co_argcount], *names)))}"
                 raise InputError(f"{one} of {name}() must be {_kind(kinds[one])}; got {said}")
@@ -275,7 +275,7 @@ def _each(kind: Callable[[Any], bool], letters: str) -> Callable[[Any], bool]:
 
 
 def _whole(value: object) -> bool:
-    return hasattr(value, "__index__")
+    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _real(value: object) -> bool:
@@ -292,7 +292,8 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "float": _real,
     "str": _text,
     "Path": _text,
-    **dict.fromkeys(("Sequence[int]", "Rows"), _each(_whole, "iu")),
+    **dict.fromkeys(("Sequence[int]", "Rows", "Places"), _each(_whole, "iu")),
+    "Sequence[int | str]": _each(lambda value: _whole(value) or _text(value), "iuUOT"),
     "Sequence[float]": _each(_real, "iuf"),
     "Sequence[str]": _each(_text, "UOT"),
     "None": lambda value: value is None,
@@ -302,17 +303,21 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 _KINDS = {
     **{"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"},
-    **dict.fromkeys(("Sequence[int]", "Rows"), "whole numbers"),
-    **{"Sequence[float]": "numbers", "Sequence[str]": "texts"},
+    **dict.fromkeys(("Sequence[int]", "Rows", "Places"), "whole numbers"),
+    **{"Sequence[float]": "numbers", "Sequence[str]": "texts", "Sequence[int | str]": "rows or words"},
 }
 
 
+def _parts(annotation: str) -> list[str]:
+    return [annotation] if annotation in _FITS else annotation.split(" | ")
+
+
 def _fits(value: object, annotation: str) -> bool:
-    return any(_FITS[kind](value) for kind in annotation.split(" | "))
+    return any(_FITS[kind](value) for kind in _parts(annotation))
 
 
 def _kind(annotation: str) -> str:
-    parts = annotation.split(" | ")
+    parts = _parts(annotation)
     named = (_KINDS.get(part) or f"{'an' if part[0] in 'AEIOU' else 'a'} {part}" for part in parts)
     return " or ".join(dict.fromkeys(named))
 

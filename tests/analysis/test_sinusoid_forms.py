@@ -40,5 +40,7 @@ def test_what_cannot_be_built_is_refused() -> None:
             hpe.frequency_buildup(**asked)
     with pytest.raises(InputError, match="width must be even"):
         hpe.shift_rotation(1, 5)
-    with pytest.raises(InputError, match="base positive; got width 6 and base -1"):
+    with pytest.raises(InputError, match="base positive; got width 6, base -1"):
         hpe.shift_rotation(1, base=-1)
+    with pytest.raises(InputError, match="width must be up to 4,096"):
+        hpe.frequency_buildup(64, 10**9)

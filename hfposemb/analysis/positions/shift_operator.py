@@ -108,6 +108,8 @@ def fit_shift_of_scores(
     x, y = scores[: max(len(scores) - distance, 0)], scores[max(distance, 0) :]
     both = np.isfinite(x[:, 0]) & np.isfinite(y[:, 0]) if distance > 0 else np.zeros(0, bool)
     pairs = int(both.sum())
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out must be between 0 and 1; got {held_out}")
     fitted = round(pairs * (1 - held_out))
     if distance < 1 or fitted <= scores.shape[1] + 1 or pairs - fitted < 2:
         raise InputError(
@@ -160,7 +162,9 @@ def _largest(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float6
 
 
 def _scores(rows: NDArray[np.float64], components: int) -> NDArray[np.float64]:
-    """Return the leading components that are not empty. Raises ``InputError`` if all are."""
+    """Return the leading components that are not empty. Raises ``InputError`` if all are, or none is asked for."""
+    if components < 1:
+        raise InputError(f"components must be at least 1; got {components}")
     found = leading(rows, components)
     lengths = np.linalg.norm(found, axis=0)
     if not lengths[0] > 0:

@@ -18,6 +18,8 @@ from .shift_operator import rotation
 PAIRS = (1, 2, 4, 8, 16, 32, 64)
 MOST_POSITIONS = 4096
 """Maximum number of positions, as all pairs of them are compared."""
+MOST_WIDTH = 4096
+"""Maximum width, as a shift is a matrix of width by width."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ def frequency_buildup(
         base: Base of the frequencies.
 
     Raises:
-        InputError: If there are fewer than 3 positions or more than 4,096, no pair fits, or a number is less than 1.
+        InputError: If there are fewer than 3 positions or more than 4,096, no pair fits, a number is less than 1, the
+            width exceeds 4,096, or the base is not positive and finite.
 
     Examples:
         >>> import hfposemb as hpe
@@ -68,6 +71,8 @@ def frequency_buildup(
     """
     wanted = tuple(sorted({int(count) for count in several(pairs)}))
     counts = tuple(count for count in wanted if count <= width // 2)
+    if width > MOST_WIDTH or not 0 < base < float("inf"):
+        raise InputError(f"width must be up to {MOST_WIDTH:,}, and base positive; got width {width}, base {base}")
     if not 3 <= length <= MOST_POSITIONS or not counts or counts[0] < 1:
         raise InputError(
             f"length must be 3 to {MOST_POSITIONS:,} and pairs from 1 to {width // 2}; got length={length} and "
@@ -133,8 +138,8 @@ def shift_rotation(distance: int, width: int = 6, *, base: float = 10000.0) -> S
         >>> found.for_columns[:2, :2].round(3).tolist(), found.error < 1e-12
         ([[-0.654, -0.757], [0.757, -0.654]], True)
     """
-    if not 2 <= width <= 4_096 or width % 2 or not 0 < base < float("inf"):
-        raise InputError(f"width must be even, 2 to 4,096, and base positive; got width {width} and base {base}")
+    if not 2 <= width <= MOST_WIDTH or width % 2 or not 0 < base < float("inf"):
+        raise InputError(f"width must be even, 2 to {MOST_WIDTH:,}, and base positive; got width {width}, base {base}")
     frequencies = base ** (-np.arange(0, width, 2) / width)
     for_rows = rotation(frequencies, distance)
     for_columns = for_rows.T.copy()

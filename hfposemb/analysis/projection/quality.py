@@ -224,7 +224,8 @@ def point_trust(
         progress: Callback for the share of the table read, 0 to 1, and the stage.
 
     Raises:
-        InputError: If the layout does not have one finite point for each row, or a row has no value under ``metric``.
+        InputError: If the layout does not have one finite point for each row, or a row does not exist or has no value
+            under ``metric``.
     """
     table = table_in(value)
     rows = np.arange(table.shape[0]) if rows is None else np.asarray(several(rows), np.int64)
@@ -233,6 +234,8 @@ def point_trust(
         raise InputError(
             f"coordinates must hold {count:,} finite points, one for each row; their shape is {list(picture.shape)}"
         )
+    if wrong := [int(row) for row in rows if not 0 <= row < table.shape[0]]:
+        raise InputError(f"{table.name} has no row {wrong[0]}; its rows are 0 to {table.shape[0] - 1:,}")
     if not usable(table, metric)[rows].all():
         raise InputError(f"some rows are zero or not finite and have no {metric}; leave them out with rows=")
     chosen = _chosen(points, count, seed)
