@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,32 +65,18 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-def _open_gguf(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .gguf.checkpoint import open_gguf
+def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+    """Open a checkpoint of one of ``file_choice.SUFFIXES``. Raises ``CheckpointError`` if it violates its format."""
+    # Imports the reader of this format alone.
+    match PurePosixPath(file.name).suffix:
+        case ".gguf":
+            from .gguf.checkpoint import open_gguf
 
-    return open_gguf(file, limits)
+            return open_gguf(file, limits)
+        case ".onnx":
+            from .onnx.checkpoint import open_onnx
 
-
-def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .onnx.checkpoint import open_onnx
-
-    return open_onnx(file, limits)
-
-
-def _open_numpy(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+            return open_onnx(file, limits)
     from .numpy_files import open_numpy
 
     return open_numpy(file, limits)
-
-
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {
-    ".gguf": _open_gguf,
-    ".onnx": _open_onnx,
-    **dict.fromkeys((".npy", ".npz"), _open_numpy),
-}
-"""Opens a checkpoint, by the suffix of its file, one of ``file_choice.SUFFIXES``; imports its reader."""
-
-
-def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    """Open a checkpoint of one of these formats. Raises ``CheckpointError`` if the file violates its format."""
-    return OPENERS[PurePosixPath(file.name).suffix](file, limits)

@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -128,7 +129,7 @@ def _text(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]:
         labelled = bool(start) and (
             (start is not first and first[0] in ("", *LABEL_COLUMNS)) or not _is_number(start[0])
         )
-        vectors, labels = _parsed(file, _after(start, rows), labelled=labelled, limits=limits)
+        vectors, labels = _parsed(file, chain([start] if start else [], rows), labelled=labelled, limits=limits)
     except (csv.Error, UnicodeDecodeError) as error:
         raise fault(file.name, f"is not a text in UTF-8 with columns: {one_line(str(error), width=120)}") from error
     if labelled and start is not first and first[0] == "label":
@@ -142,12 +143,6 @@ def _is_head(row: list[str]) -> bool:
     if row[0] in LABEL_COLUMNS or not any(map(_is_number, row)):
         return True
     return len(row) > 2 and not _is_number(row[0]) and row[1:] == list(map(str, range(len(row) - 1)))
-
-
-def _after(first: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    if first:
-        yield first
-    yield from rows
 
 
 def _fields(file: FileRanges, *, tabs: bool) -> Iterator[list[str]]:

@@ -64,7 +64,9 @@ class OnnxCheckpoint:
     def names(self) -> tuple[str, ...]:
         """Return the names of the tensors that may hold weights, without the scales and zero points of tables."""
         parts = {one.name for table in self._tables.values() for one in (table.scales, table.zeros) if one is not None}
-        return tuple(name for name, one in self._read[0].items() if name not in parts and _may_hold_weights(one))
+        others = ("I64", "I32", "BOOL", "STRING")
+        stored = self._read[0].items()
+        return tuple(name for name, one in stored if name not in parts and one.shape and one.dtype not in others)
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; the shape of a table is [rows, width]."""
@@ -128,10 +130,6 @@ def open_onnx(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> OnnxCheckpoi
         CheckpointError: If the file violates the format or a limit.
     """
     return OnnxCheckpoint(file, limits)
-
-
-def _may_hold_weights(tensor: Initialiser) -> bool:
-    return len(tensor.shape) > 0 and tensor.dtype not in ("I64", "I32", "BOOL", "STRING")
 
 
 def _tensors_of(graph: Graph) -> dict[str, Initialiser]:

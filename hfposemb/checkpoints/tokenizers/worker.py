@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from ...errors import InputError, SourceError
 from ...tables.inputs import Pieces
-from .loading import ready_made, rust
+from .loading import ready_made, rust, tokenizer_of
 from .vocabulary_files import read_vocabulary
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -256,9 +256,6 @@ def _serve() -> None:
 
     Runs in the child.
     """
-    from .loading import tokenizer_of
-    from .vocabulary_files import read_vocabulary
-
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # keep library output out of the answers
     folder = Path(json.loads(sys.stdin.buffer.readline())["folder"])
@@ -302,7 +299,6 @@ def _cut(cut: Callable[[str], Pieces], text: str) -> Pieces:
 
 
 def _joined(folder: Path, rows: int) -> Pieces:
-
     _allow(LOAD_SECONDS + (SECONDS_A_ROW + SECONDS_A_SPELLING) * rows)
     return Pieces((), tuple(joined_spellings(folder)))
 
