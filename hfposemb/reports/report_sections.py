@@ -287,7 +287,6 @@ def provenance(page: Page) -> str:
         for role, table in source.tables.items()
     )
     heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of the values")
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     kinds = "".join(
         f"<li>{html_tables.disc(place)}<strong>{html.escape(page.names[place])}</strong> {_kinds(source)}</li>"
         for place, source in enumerate(page.sources)
@@ -306,12 +305,9 @@ def provenance(page: Page) -> str:
     if draws and draws[-1] != DRAWS:
         options += ["--draws", str(draws[-1])]
     command = f"hfposemb compare {shlex.join([*(source.name for source in page.sources), *options])} --out report.html"
-    table = (
-        f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    table = html_tables.sheet("Tables", html_tables.column_heads(*heads), rows) if rows else ""
     return (
-        f'{table if rows else ""}<ul class="notes">{kinds}</ul><p class="about">{said} '
+        f'{table}<ul class="notes">{kinds}</ul><p class="about">{said} '
         f"{html.escape(' · '.join(versions))}</p><pre><code>{html_tables.text(command, width=2000)}</code></pre>"
     )
 
