@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -63,6 +64,30 @@ class FormatCheckpoint(StoredTensors, Protocol):
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class WrappedTensors:
+    """A checkpoint whose tensors are changed as they are read; what it states is that of the stored one.
+
+    Attributes:
+        stored: The checkpoint as it is stored.
+    """
+
+    stored: ReadTensors
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.stored.name
+
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        return self.stored.metadata()
+
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        return self.stored.config()
 
 
 def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:

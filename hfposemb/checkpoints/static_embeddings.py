@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..lazy_attributes import lazy_attribute
 from ..tables.scattered_rows import read_scattered
+from .formats import WrappedTensors
 from .quantised.decoded import Stored
 from .safetensors.checkpoint import TensorInfo
 from .stated_roles import StatedRoles
@@ -38,7 +38,7 @@ def is_static(names: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True)
-class StaticEmbeddings:
+class StaticEmbeddings(WrappedTensors):
     """Checkpoint whose row for token i is ``embeddings[mapping[i]] · weights[i]``.
 
     Without ``mapping`` row i is used, and without ``weights`` it is used as it is. All errors are ``CheckpointError``,
@@ -53,11 +53,6 @@ class StaticEmbeddings:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the files."""
         return StaticEmbeddings, (self.stored,)
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.stored.name
 
     @lazy_attribute
     def _table(self) -> str:
@@ -82,14 +77,6 @@ class StaticEmbeddings:
         if not self._has(_WEIGHTS) and found.dtype not in _INTEGERS:
             return replace(found, shape=shape)
         return replace(found, dtype=f"{found.dtype}, one scale per row", shape=shape, decoded=True)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        return self.stored.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        return self.stored.config()
 
     def roles(self) -> StatedRoles:
         """Return the table as that of the tokens."""

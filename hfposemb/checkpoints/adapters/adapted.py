@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 from ...tables.table import CHUNK_BYTES
 from ...text import display
-from ..formats import ReadTensors
+from ..formats import ReadTensors, WrappedTensors
 from ..quantised.decoded import refusal
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import shortened
@@ -286,16 +286,15 @@ class ModuleChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Adapted:
+class Adapted(WrappedTensors):
     """Tensors of a base model, changed by an adapter as they are read.
 
     Attributes:
-        base: Tensors of the base model.
+        stored: Tensors of the base model.
         adapter: Tensors of the adapter.
         changes: How the adapter changes tensors, by their names in the base model.
     """
 
-    base: ReadTensors
     adapter: ReadTensors
     changes: Mapping[str, ModuleChange]
     _kept: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
@@ -303,16 +302,11 @@ class Adapted:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the locations of both checkpoints."""
-        return Adapted, (self.base, self.adapter, dict(self.changes))
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.base.name
+        return Adapted, (self.stored, self.adapter, dict(self.changes))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the base model's tensors."""
-        return self.base.names()
+        return self.stored.names()
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the adapter's own tensor if it is saved whole."""
@@ -323,14 +317,6 @@ class Adapted:
         """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
         return refusal(*self._holder(name))
 
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the base model's headers."""
-        return self.base.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration of the base model."""
-        return self.base.config()
-
     def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
         tensors, stored = self._holder(name)
@@ -340,7 +326,7 @@ class Adapted:
         """Return rows ``[start, stop)`` of a tensor as the adapter changes them, read-only."""
         change = self.changes.get(name)
         if change is None:
-            return self.base.read(name, start, stop)
+            return self.stored.read(name, start, stop)
         if change.refused:
             raise CheckpointError(f"{shortened(name)} {change.refused}")
         if change.magnitude is not None:
@@ -357,7 +343,7 @@ class Adapted:
     def _holder(self, name: str) -> tuple[ReadTensors, str]:
         """Return the checkpoint that stores a tensor before other changes, and its name there."""
         change = self.changes.get(name)
-        return (self.base, name) if change is None or change.whole is None else (self.adapter, change.whole)
+        return (self.stored, name) if change is None or change.whole is None else (self.adapter, change.whole)
 
     def _unchanged(self, name: str, start: int, stop: int | None) -> NDArray[Any]:
         tensors, stored = self._holder(name)
