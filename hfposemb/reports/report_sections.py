@@ -77,7 +77,9 @@ def add_positions(page: Page) -> None:
             if is_mechanism(encoding):
                 panels.append(_mechanism(page, place, encoding))
                 continue
-            rows = _drawn_rows(page, place, encoding.table)
+            whole = encoding.table.shape[0]
+            table = encoding.table.part(0, POSITIONS) if whole > POSITIONS else encoding.table
+            rows = _Rows(place, page.names[place], table, whole)
             panels.append(_cloud(page, rows, dims=min(3 if deep else 2, rows.table.shape[1])))
             having.append(rows)
         except HfposembError as error:
@@ -88,14 +90,6 @@ def add_positions(page: Page) -> None:
     body = page.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
     heading = rows_of("position", (parts.pop(), "")).capitalize() if len(parts) == 1 else "Positions"
     page.add(heading, about, body + page.row(_lines(page, having), columns=min(3, len(having) * 3)))
-
-
-def _drawn_rows(page: Page, place: int, table: EmbeddingTable) -> _Rows:
-    """Return the rows that are drawn of a table."""
-    whole = table.shape[0]
-    if whole > POSITIONS:
-        table = table.part(0, POSITIONS)
-    return _Rows(place, page.names[place], table, whole)
 
 
 def _cloud(page: Page, rows: _Rows, *, dims: int) -> Panel:
