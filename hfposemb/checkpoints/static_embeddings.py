@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..lazy_attributes import lazy_attribute
 from ..tables.scattered_rows import read_scattered
 from .formats import WrappedTensors
 from .quantised.decoded import Stored
@@ -54,16 +53,12 @@ class StaticEmbeddings(WrappedTensors):
         """Pickle the location of the files."""
         return StaticEmbeddings, (self.stored,)
 
-    @lazy_attribute
-    def _table(self) -> str:
-        return next(name for name in self.stored.names() if name in _TABLES)
-
     def _has(self, name: str) -> bool:
         return name in self.stored.names()
 
     def names(self) -> tuple[str, ...]:
         """Return the name of the table."""
-        return (self._table,)
+        return tuple(name for name in self.stored.names() if name in _TABLES)
 
     def info(self, name: str) -> TensorInfo:
         """Return dtype, shape and location of the table, with a row for each token."""

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
-from ..lazy_attributes import lazy_attribute
 from ..tables.saved.writing import NO_LABEL, cell_text, load_arrow
 from ..tables.table import TOKEN_CLASSES, Vectors
 from ..text import one_line
@@ -56,16 +55,12 @@ class WholeTable(SavedTables):
         """Return the name of the table."""
         return (VECTORS,)
 
-    @lazy_attribute
-    def _info(self) -> TensorInfo:
-        kind, size = _KINDS[self.vectors.dtype.name], self.vectors.nbytes
-        return TensorInfo(VECTORS, kind, self.vectors.shape, 0, size, self.file.name)
-
     def info(self, name: str) -> TensorInfo:
         """Return the table's dtype and shape."""
         if name != VECTORS:
             raise fault(self.name, f"has no table {shortened(name)}; its table is called {VECTORS}")
-        return self._info
+        kind, size = _KINDS[self.vectors.dtype.name], self.vectors.nbytes
+        return TensorInfo(VECTORS, kind, self.vectors.shape, 0, size, self.file.name)
 
     def metadata(self) -> Mapping[str, str]:
         """Return what the file states about the table."""
