@@ -96,7 +96,7 @@ _ADVICE = "give token ids instead of a text"
 
 
 class Cutter:
-    """Tokenises texts like ``tokenizers.load_tokenizer``, from the files in ``folder``, in a child process.
+    """Tokenises texts like ``loading.load_tokenizer``, from the files in ``folder``, in a child process.
 
     The folder must exist as long as this object. A child is kept for ``IDLE_SECONDS`` and restarted when needed.
     """
@@ -121,7 +121,7 @@ class Cutter:
         return Pieces(tuple(found["texts"]), tuple(found["ids"]))
 
     def joined(self) -> tuple[int, ...]:
-        """Return a number for each token id, the same for tokens of one spelling; see ``spellings``.
+        """Return a number for each token id, the same for tokens of one spelling; see ``joined_spellings``.
 
         Raises:
             SourceError: As for a text, and if there is no tokenizer.json.
