@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias, TypeGuard
 
 from ..errors import CheckpointError
+from .file_ranges import files_in
 from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
 from .limits import DEFAULT_LIMITS
 from .strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
@@ -252,17 +253,10 @@ def locate_safetensors(folder: Path) -> Path:
 def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
     """Return what ``choose`` selects among a folder's files, else among those of its first module."""
     source = partial(source_inside, str(folder), hub=False)
-    if (found := choose(_names(folder), name=folder.name, source=source)) is not None:
+    if (found := choose(files_in(folder), name=folder.name, source=source)) is not None:
         return folder / found
     module = _first_module(folder)
     return None if module is None else _search(module, choose)
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(entry.name for entry in os.scandir(folder) if not os.path.isdir(entry))  # also of a looping link
-    except OSError as error:
-        raise fault(folder.name, f"cannot be listed: {shortened(str(error))}") from None
 
 
 def _names_below(folder: Path) -> list[str]:

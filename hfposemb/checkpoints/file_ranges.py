@@ -92,10 +92,15 @@ class LocalRanges:
 
     def listing(self) -> tuple[str, ...]:
         """Return the names of the files in the same folder."""
-        try:
-            return tuple(sorted(entry.name for entry in os.scandir(self.path.parent) if not os.path.isdir(entry)))
-        except OSError as error:
-            raise fault(self.path.parent.name, f"cannot be listed: {shortened(str(error))}") from None
+        return tuple(files_in(self.path.parent))
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of a folder's files, in order. Raises ``CheckpointError`` if it cannot be listed."""
+    try:
+        return sorted(entry.name for entry in os.scandir(folder) if not os.path.isdir(entry))  # also of a looping link
+    except OSError as error:
+        raise fault(folder.name, f"cannot be listed: {shortened(str(error))}") from None
 
 
 def check_span(span: range, file: FileRanges) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -65,32 +66,42 @@ class FormatCheckpoint(StoredTensors, Protocol):
         ...
 
 
-def _open_gguf(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .gguf.checkpoint import open_gguf
+@dataclass(frozen=True, eq=False)
+class WrappedTensors:
+    """A checkpoint whose tensors are changed as they are read; what it states is that of the stored one.
 
-    return open_gguf(file, limits)
+    Attributes:
+        stored: The checkpoint as it is stored.
+    """
 
+    stored: ReadTensors
 
-def _open_onnx(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .onnx.checkpoint import open_onnx
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.stored.name
 
-    return open_onnx(file, limits)
+    def metadata(self) -> Mapping[str, str]:
+        """Return the metadata of the headers."""
+        return self.stored.metadata()
 
-
-def _open_numpy(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    from .numpy_files import open_numpy
-
-    return open_numpy(file, limits)
-
-
-OPENERS: Mapping[str, Callable[[FileRanges, Limits], FormatCheckpoint]] = {
-    ".gguf": _open_gguf,
-    ".onnx": _open_onnx,
-    **dict.fromkeys((".npy", ".npz"), _open_numpy),
-}
-"""Opens a checkpoint, by the suffix of its file, one of ``file_choice.SUFFIXES``; imports its reader."""
+    def config(self) -> dict[str, Any] | None:
+        """Return the configuration, or ``None`` if there is none."""
+        return self.stored.config()
 
 
 def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
-    """Open a checkpoint of one of these formats. Raises ``CheckpointError`` if the file violates its format."""
-    return OPENERS[PurePosixPath(file.name).suffix](file, limits)
+    """Open a checkpoint of one of ``file_choice.SUFFIXES``. Raises ``CheckpointError`` if it violates its format."""
+    # Imports the reader of this format alone.
+    match PurePosixPath(file.name).suffix:
+        case ".gguf":
+            from .gguf.checkpoint import open_gguf
+
+            return open_gguf(file, limits)
+        case ".onnx":
+            from .onnx.checkpoint import open_onnx
+
+            return open_onnx(file, limits)
+    from .numpy_files import open_numpy
+
+    return open_numpy(file, limits)

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..lazy_attributes import lazy_attribute
 from ..tables.saved.writing import FACTS, LABEL_BYTES
 from ..tables.table import Labels
 from .file_ranges import FileRanges
@@ -81,13 +80,9 @@ class NumpyCheckpoint(SavedTables):
         """Pickle the location of the file; the other process reads its headers again."""
         return open_numpy, (self.file, self.limits)
 
-    @lazy_attribute
-    def _tables(self) -> tuple[str, ...]:
-        return tuple(name for name, info in self.arrays.items() if info.readable and len(info.shape) == 2)
-
     def names(self) -> tuple[str, ...]:
         """Return the names of the arrays that are tables of floating-point numbers."""
-        return self._tables
+        return tuple(name for name, info in self.arrays.items() if info.readable and len(info.shape) == 2)
 
     def info(self, name: str) -> TensorInfo:
         """Return an array's dtype, shape and location."""

@@ -78,7 +78,7 @@ def read_parquet(file: str, content: bytes, limits: Limits) -> tuple[Vectors, di
         if not parts or len({part.shape[1] for part in parts}) != 1:
             raise fault(file, "must have vectors of one length")
         vectors = np.concatenate(parts)
-        facts = _facts_of(schema, len(vectors))
+        facts = _facts_of(schema)
         if "labels" not in facts and texts:
             facts["labels"] = as_labels(file, list(_texts_of(opened, texts[0])))
     except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError) as error:
@@ -142,7 +142,7 @@ def _rows_of(file: str, batch: Any) -> Vectors:
     return made.astype(np.float32) if made.dtype == np.float16 else made
 
 
-def _facts_of(schema: Any, rows: int) -> dict[str, str]:
+def _facts_of(schema: Any) -> dict[str, str]:
     given = {key.decode("utf-8", "replace"): value for key, value in (schema.metadata or {}).items()}
     return {key: value.decode("utf-8", "replace") for key, value in given.items() if not key.startswith("ARROW")}
 

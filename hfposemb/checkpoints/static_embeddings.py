@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..lazy_attributes import lazy_attribute
 from ..tables.scattered_rows import read_scattered
+from .formats import WrappedTensors
 from .quantised.decoded import Stored
 from .safetensors.checkpoint import TensorInfo
 from .stated_roles import StatedRoles
@@ -38,7 +37,7 @@ def is_static(names: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True)
-class StaticEmbeddings:
+class StaticEmbeddings(WrappedTensors):
     """Checkpoint whose row for token i is ``embeddings[mapping[i]] · weights[i]``.
 
     Without ``mapping`` row i is used, and without ``weights`` it is used as it is. All errors are ``CheckpointError``,
@@ -54,21 +53,12 @@ class StaticEmbeddings:
         """Pickle the location of the files."""
         return StaticEmbeddings, (self.stored,)
 
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.stored.name
-
-    @lazy_attribute
-    def _table(self) -> str:
-        return next(name for name in self.stored.names() if name in _TABLES)
-
     def _has(self, name: str) -> bool:
         return name in self.stored.names()
 
     def names(self) -> tuple[str, ...]:
         """Return the name of the table."""
-        return (self._table,)
+        return tuple(name for name in self.stored.names() if name in _TABLES)
 
     def info(self, name: str) -> TensorInfo:
         """Return dtype, shape and location of the table, with a row for each token."""
@@ -82,14 +72,6 @@ class StaticEmbeddings:
         if not self._has(_WEIGHTS) and found.dtype not in _INTEGERS:
             return replace(found, shape=shape)
         return replace(found, dtype=f"{found.dtype}, one scale per row", shape=shape, decoded=True)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        return self.stored.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        return self.stored.config()
 
     def roles(self) -> StatedRoles:
         """Return the table as that of the tokens."""

@@ -8,6 +8,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CheckpointError
-from ..lazy_attributes import lazy_attribute
 from ..tables.saved.writing import NO_LABEL, cell_text, load_arrow
 from ..tables.table import TOKEN_CLASSES, Vectors
 from ..text import one_line
@@ -55,16 +55,12 @@ class WholeTable(SavedTables):
         """Return the name of the table."""
         return (VECTORS,)
 
-    @lazy_attribute
-    def _info(self) -> TensorInfo:
-        kind, size = _KINDS[self.vectors.dtype.name], self.vectors.nbytes
-        return TensorInfo(VECTORS, kind, self.vectors.shape, 0, size, self.file.name)
-
     def info(self, name: str) -> TensorInfo:
         """Return the table's dtype and shape."""
         if name != VECTORS:
             raise fault(self.name, f"has no table {shortened(name)}; its table is called {VECTORS}")
-        return self._info
+        kind, size = _KINDS[self.vectors.dtype.name], self.vectors.nbytes
+        return TensorInfo(VECTORS, kind, self.vectors.shape, 0, size, self.file.name)
 
     def metadata(self) -> Mapping[str, str]:
         """Return what the file states about the table."""
@@ -128,7 +124,7 @@ def _text(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]:
         labelled = bool(start) and (
             (start is not first and first[0] in ("", *LABEL_COLUMNS)) or not _is_number(start[0])
         )
-        vectors, labels = _parsed(file, _after(start, rows), labelled=labelled, limits=limits)
+        vectors, labels = _parsed(file, chain([start] if start else [], rows), labelled=labelled, limits=limits)
     except (csv.Error, UnicodeDecodeError) as error:
         raise fault(file.name, f"is not a text in UTF-8 with columns: {one_line(str(error), width=120)}") from error
     if labelled and start is not first and first[0] == "label":
@@ -142,12 +138,6 @@ def _is_head(row: list[str]) -> bool:
     if row[0] in LABEL_COLUMNS or not any(map(_is_number, row)):
         return True
     return len(row) > 2 and not _is_number(row[0]) and row[1:] == list(map(str, range(len(row) - 1)))
-
-
-def _after(first: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    if first:
-        yield first
-    yield from rows
 
 
 def _fields(file: FileRanges, *, tabs: bool) -> Iterator[list[str]]:

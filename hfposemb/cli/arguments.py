@@ -92,13 +92,13 @@ def add_metrics(command: argparse.ArgumentParser, *, draws: int) -> None:
         metavar="NAME",
         help='name or pattern of metrics of hfposemb compare, such as "shift*"; may be repeated (default: all)',
     )
-    command.add_argument(
-        "--draws",
-        type=whole_count,
-        default=draws,
-        metavar="N",
-        help=f"surrogates per chance level, 0 for none (default: {draws})",
-    )
+    add_draws(command, draws)
+
+
+def add_draws(command: argparse.ArgumentParser, draws: int, least: str = "0 for none") -> None:
+    """Add the number of surrogates, and what its least value is."""
+    said = f"surrogates per chance level, {least} (default: {draws})"
+    command.add_argument("--draws", type=whole_count, default=draws, metavar="N", help=said)
 
 
 def add_engine(command: argparse.ArgumentParser) -> None:

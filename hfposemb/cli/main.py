@@ -43,8 +43,9 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
         known: Parser of the commands, by default ``parser()``.
     """
     given = (known or parser()).parse_args(arguments)
+    logging = logged_to_stderr() if given.verbose else nullcontext()
     try:
-        with _logging(given), _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
+        with logging, _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
             code = given.run(given)
     except KeyboardInterrupt as stop:
         print(f"hfposemb: stopped{stop}", file=sys.stderr)
@@ -90,11 +91,6 @@ def _reported(given: argparse.Namespace, bug: Exception, arguments: Sequence[str
     what = one_line(f"{type(bug).__name__}: {bug}").rstrip(": ")[:200]
     where = f"with the file {fault.path}" if fault.path else "with the output of --debug"
     return _failed(given, f"this is a bug in hfposemb ({what}); please report it {where}", code=BUG)
-
-
-def _logging(given: argparse.Namespace) -> AbstractContextManager[None]:
-    """Return a context that prints log messages with ``--verbose``."""
-    return logged_to_stderr() if given.verbose else nullcontext()
 
 
 def _bar(run: Command) -> AbstractContextManager[Report]:

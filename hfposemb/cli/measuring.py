@@ -203,9 +203,8 @@ PAGE = "_atlas.html"
 
 def run_atlas(given: argparse.Namespace) -> None:
     """Write the page of a survey, and with ``--dataset`` a dataset for the Hub."""
-    from ..files import complete_file
     from ..reports.atlas_page import APP, atlas_page
-    from ..reports.report import check_path
+    from ..reports.report import check_path, write_report
     from ..surveys.survey_dataset import write_dataset
     from ..surveys.survey_folder import rows_of
 
@@ -214,8 +213,7 @@ def run_atlas(given: argparse.Namespace) -> None:
     rows = rows_of(given.survey).sort_values("source", kind="stable", key=lambda names: names.str.lower())
     name = Path(given.survey).resolve().name or given.survey
     page = atlas_page(rows, title=given.title or f"Atlas of {name}", app=given.app or APP)
-    with complete_file(out) as file:
-        file.write(page.encode())
+    write_report(page, out)
     failed = rows[rows["metric"].isna()].drop_duplicates("source")
     facts = {
         "page": str(out),

@@ -16,6 +16,7 @@ from .arguments import (
     Schema,
     add_access,
     add_command,
+    add_draws,
     add_engine,
     add_metric,
     add_metrics,
@@ -220,13 +221,7 @@ def _compare_command(commands: Commands) -> None:
         default=True,
         help="measure how similar the tables of each pair of sources are, with chance levels; --no-pairs is faster",
     )
-    command.add_argument(
-        "--draws",
-        type=whole_count,
-        default=DRAWS,
-        metavar="N",
-        help=f"surrogates per chance level, 0 for none (default: {DRAWS})",
-    )
+    add_draws(command, DRAWS)
     command.add_argument(
         "--fold-case", action="store_true", help="match tokens regardless of case, such as King and king"
     )
@@ -440,13 +435,7 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument(
         "--count", type=int, default=20, metavar="N", help="number of tokens that differ most and least (default: 20)"
     )
-    command.add_argument(
-        "--draws",
-        type=whole_count,
-        default=39,
-        metavar="N",
-        help="surrogates per chance level, at least 19 (default: 39)",
-    )
+    add_draws(command, 39, "at least 19")
 
     command = add_command(
         commands, "changes", run_changes, "list the rows that an adapter, or a fine-tuning, changed the most"

@@ -17,7 +17,7 @@ from ..checkpoints.tokenizers.vocabulary_files import needed_files
 from ..errors import HubError, InputError, MissingFileError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource
-from .space_upload import Kind, check_name, hub_address, told, upload
+from .space_upload import Kind, check_name, told, upload
 
 PYTHON = "3.11"
 
@@ -99,7 +99,9 @@ def front_matter(presets: Sequence[Preset] = (), *, name: str = "") -> str:
         *(f"- {tag}" for tag in TAGS),
     ]
     if name:
-        lines.append(f"thumbnail: {hub_address()}/spaces/{name}/resolve/main/{_PICTURE}")
+        from huggingface_hub import HfApi
+
+        lines.append(f"thumbnail: {HfApi().endpoint}/spaces/{name}/resolve/main/{_PICTURE}")
     preloaded = [str(preset) for preset in presets if preset.files]
     for name, values in (("models", [preset.repo for preset in presets]), ("preload_from_hub", preloaded)):
         if values:

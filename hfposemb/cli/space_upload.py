@@ -56,13 +56,6 @@ def check_name(name: str) -> None:
         )
 
 
-def hub_address() -> str:
-    """Return the address of the Hub."""
-    from huggingface_hub import HfApi
-
-    return str(HfApi().endpoint)
-
-
 def write_files(files: Mapping[str, Path | str], folder: Path) -> None:
     """Write the files of a Space to a folder."""
     for name, content in files.items():

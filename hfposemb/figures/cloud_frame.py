@@ -6,14 +6,11 @@ Points far outside are left out, since they would squeeze all others.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .style import EYE
-
-Array: TypeAlias = NDArray[Any]
+from .style import EYE, Array
 
 FAR = 0.4  # a point is far outside beyond this fraction of the width of the middle 98 % of the points
 THIN = 0.2  # least side of the box, as a fraction of the longest one

@@ -80,6 +80,12 @@ CLASSES: Mapping[str, Colour] = MappingProxyType(
     }
 )
 
+GROUPS: tuple[Colour, ...] = (
+    *(source.colour for source in SOURCES),
+    *(CLASSES[name] for name in ("continuation", "unused", "word start")),
+)
+"""Colours of many groups in one figure, the most frequent first."""
+
 # Viridis, without the yellow that is invisible on white and the purple that is invisible on black.
 POSITION = Scale(
     light=("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#94cc37", "#d2d21b"),

@@ -27,7 +27,7 @@ from .style import (
     SVG_POINTS,
     Array,
     add_label,
-    bare_figure,
+    equal_axes,
     escape,
     finite_span,
     link_axis,
@@ -330,15 +330,8 @@ def _cloud_2d(cloud: _Cloud) -> go.Figure:
         return np.asarray((points - frame.middle) * scale + np.asarray(size) / 2)
 
     notes = _labels(cloud, exits, seen, size)
-    sides = [
-        bare_figure(range=[float(low), float(high)], constrain="domain", showgrid=True, gridcolor=FAINT, nticks=6)
-        for low, high in zip(frame.low, frame.high, strict=True)
-    ]
-    margin = dict.fromkeys("lrtb", 8)
-    xaxis, yaxis = sides[0], {**sides[1], "scaleanchor": "x"}
-    return new_figure(
-        [*traces, *stubs], height=cloud.height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes
-    )
+    axes = equal_axes(frame.low, frame.high, constrain="domain")
+    return new_figure([*traces, *stubs], height=cloud.height, annotations=notes, **axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,13 +420,8 @@ def aligned_map(
         offsets = label_placement.beside_dots(anchors, texts, crowd, size=(side, side))
         for where, text, offset in zip(at, texts, offsets, strict=True):
             notes.append(add_label(text, at=offset, x=float(where[0]), y=float(where[1]), bgcolor=PANEL))
-    sides = [
-        bare_figure(range=[float(mid) - frame.half, float(mid) + frame.half], showgrid=True, gridcolor=FAINT)
-        for mid in frame.middle
-    ]
-    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
-    margin = dict.fromkeys("lrtb", 8)
-    return new_figure(traces, height=height, margin=margin, xaxis=xaxis, yaxis=yaxis, annotations=notes)
+    axes = equal_axes(frame.middle - frame.half, frame.middle + frame.half)
+    return new_figure(traces, height=height, annotations=notes, **axes)
 
 
 def trajectory_map(frames: Array, steps: Sequence[int], labels: Sequence[str], *, joined: bool) -> go.Figure:

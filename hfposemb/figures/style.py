@@ -160,14 +160,20 @@ def bare_figure(**more: Any) -> dict[str, Any]:
     return {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "automargin": False, **more}
 
 
-def _titled(title: str, *, standoff: int = 8) -> dict[str, Any]:
-    return {"text": title, "standoff": standoff, "font": {"size": 12.5, "color": SUBDUED}} if title else {"text": ""}
+def equal_axes(low: Array, high: Array, **more: Any) -> dict[str, Any]:
+    """Return the layout of a map between two corners [2], whose axes have one scale and a faint grid."""
+    x, y = (
+        bare_figure(range=[float(start), float(end)], **more, showgrid=True, gridcolor=FAINT, nticks=6)
+        for start, end in zip(low, high, strict=True)
+    )
+    return {"margin": dict.fromkeys("lrtb", 8), "xaxis": x, "yaxis": {**y, "scaleanchor": "x"}}
 
 
 def plotly_scale(title: str, ticks: Sequence[float], *, grid: bool, share: bool = False) -> dict[str, Any]:
     """Return the properties of an axis with a title and given ticks."""
+    font = {"size": 12.5, "color": SUBDUED}
     return {
-        "title": _titled(title),
+        "title": {"text": title, "standoff": 8, "font": font} if title else {"text": ""},
         "tickmode": "array",
         "tickvals": [float(tick) for tick in ticks],
         "ticktext": [tick(at, share=share) for at in ticks],

@@ -15,14 +15,13 @@ from .graph_objects import go
 from .label_placement import Corner, wide
 from .map_names import MAP_WIDTH, island_names, region_names, token_name
 from .matrix_figures import as_matrix, heatmap
-from .palette import CLASSES, POSITION, SHARE, SOURCES
+from .palette import CLASSES, GROUPS, POSITION, SHARE
 from .position_figures import cloud_of, cube_axes, dots_3d, kept_rows, point_index, scene_3d
 from .style import (
     ACCENT,
     BASELINE,
     CLASS_COLOURS,
     EYE,
-    FAINT,
     INK,
     PAGE,
     PANEL,
@@ -32,6 +31,7 @@ from .style import (
     add_label,
     bare_figure,
     decimal_places,
+    equal_axes,
     escape,
     escaped,
     finite_span,
@@ -374,13 +374,7 @@ class _Spot:
         return token_name(self.names[place], chosen=place == 0, at=offset, x=float(at[0]), y=float(at[1]), **more)
 
 
-CLUB_COLOURS = tuple(
-    colour.light
-    for colour in (
-        *(source.colour for source in SOURCES),
-        *(CLASSES[name] for name in ("continuation", "unused", "word start", "special")),
-    )
-)
+CLUB_COLOURS = tuple(colour.light for colour in (*GROUPS, CLASSES["special"]))
 """Colours of words in a cloud, by index."""
 
 
@@ -427,11 +421,7 @@ def club(
         traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, text=text, name=name, hoverinfo="none"))
     middle, half = cube_axes(found.points.reshape(-1, 2))
     half *= 1.08
-    sides = [
-        bare_figure(range=[float(mid) - half, float(mid) + half], showgrid=True, gridcolor=FAINT) for mid in middle
-    ]
-    xaxis, yaxis = {**sides[0], "nticks": 6}, {**sides[1], "nticks": 6, "scaleanchor": "x"}
-    return new_figure(traces, height=height, margin=dict.fromkeys("lrtb", 8), xaxis=xaxis, yaxis=yaxis)
+    return new_figure(traces, height=height, **equal_axes(middle - half, middle + half))
 
 
 def share_rows(shares: Array, labels: Sequence[str]) -> go.Figure:

@@ -15,12 +15,13 @@ from ..comparison.metrics import SECTIONS, Measure
 from ..comparison.model_table import ModelRows, measures_in, rows_by_model, versions_in
 from ..errors import InputError
 from ..figures.assets import BUNDLE, script
-from ..figures.palette import CLASSES, PALETTE, SOURCES, Colour
+from ..figures.palette import GROUPS, PALETTE
 from ..figures.style import FONT, escape
 from ..numbers import number
 from ..tables.source_names import names
 from ..text import display
 from .html_page import about, document, page_style
+from .html_tables import column_heads, sheet
 
 if TYPE_CHECKING:
     import pandas
@@ -30,12 +31,6 @@ APP = "http://127.0.0.1:7860"
 
 COLOURED_BY: Mapping[str, str] = {"kind": "kind of positions", "architecture": "architecture"}
 """Columns that colour the dots, with what they are called."""
-
-_GROUPS: tuple[Colour, ...] = (
-    *(source.colour for source in SOURCES),
-    *(CLASSES[name] for name in ("continuation", "unused", "word start")),
-)
-"""Colours of the most frequent kinds or architectures; the others are grey."""
 
 
 def atlas_page(rows: pandas.DataFrame, *, title: str = "Atlas", app: str = APP) -> str:
@@ -126,7 +121,7 @@ def _data(models: Sequence[ModelRows], measures: Sequence[Measure], shown: Seque
         "sources": [model.facts["source"] for model in models],
         "groups": {name: [model.facts[name] or "not known" for model in models] for name in COLOURED_BY},
         "figures": figures,
-        "colours": [[one.light, one.dark] for one in _GROUPS],
+        "colours": [[one.light, one.dark] for one in GROUPS],  # of the most frequent groups; the others are grey
         "roles": {name: [PALETTE[name].light, PALETTE[name].dark] for name in ("ink", "subdued", "faint", "accent")},
         "other": [PALETTE["baseline"].light, PALETTE["baseline"].dark],
         "font": FONT,
@@ -252,11 +247,10 @@ def _meanings(measures: Sequence[Measure]) -> str:
         f"<td>{html.escape(meaning(one))}</td></tr>"
         for one in measures
     )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Figure", "Unit", "Meaning"))
+    table = sheet("Meaning of each figure", column_heads("Figure", "Unit", "Meaning"), rows, kind="")
     return (
         "<section><h2>What the figures mean</h2><details><summary>Unit and meaning of each figure</summary>"
-        '<div class="sheet" role="region" aria-label="Meaning of each figure" tabindex="0">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></details></section>"
+        f"{table}</details></section>"
     )
 
 

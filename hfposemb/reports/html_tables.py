@@ -74,6 +74,20 @@ def _sign(where: str) -> str:
     return f'<span class="sign {where}" title="{said}">{SIGNS[where]}<span class="unseen">{said}</span></span>'
 
 
+def column_heads(*names: str) -> str:
+    """Return the heads of the columns of a table, which are HTML."""
+    return "".join(f'<th scope="col">{name}</th>' for name in names)
+
+
+def sheet(label: str, heads: str, rows: str, *, kind: str = "moves") -> str:
+    """Return a table that scrolls in a region of its own, by what it is called and its parts as HTML."""
+    style = f' class="{kind}"' if kind else ""
+    return (
+        f'<div class="sheet" role="region" aria-label="{label}" tabindex="0"><table{style}>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
@@ -85,7 +99,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         names: Display names of the sources, by default their own.
     """
     shown = list(names) or [source.source for source in comparison.sources]
-    heads = "".join(f'<th scope="col">{disc(place)}{text(name)}</th>' for place, name in enumerate(shown))
+    heads = column_heads("Metric", *(f"{disc(place)}{text(name)}" for place, name in enumerate(shown)))
     rows = [
         f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text(one.facts[name])}</td>" for one in comparison.sources)}'
         "</tr>"
@@ -96,11 +110,7 @@ def metrics_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
         if names_of := [name for name in known(comparison) if _section(name) == section]:
             rows.append(f'<tr><th colspan="{columns}" scope="rowgroup">{heading.capitalize()}</th></tr>')
             rows += [_row(name, comparison.sources) for name in names_of]
-    return (
-        f'<div class="sheet" role="region" aria-label="Metrics of all sources" tabindex="0"><table>'
-        f'<thead><tr><th scope="col">Metric</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f"{_notes(comparison, shown)}"
-    )
+    return sheet("Metrics of all sources", heads, "".join(rows), kind="") + _notes(comparison, shown)
 
 
 def known(comparison: Comparison) -> list[str]:
@@ -197,7 +207,7 @@ def _pair(pair: Alignment, names: Mapping[str, str]) -> str:
     first = min((0.0, *pair.observed.values(), *(null.low for null in pair.measures.values())))
     rows = "".join(_measure(pair, name, value, first) for name, value in pair.observed.items())
     notes = f'<p class="about">{text(sentence_case("; ".join(pair.notes)), width=600)}</p>' if pair.notes else ""
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Measure", "Scale", "Value", "Chance"))
+    head = column_heads("Measure", "Scale", "Value", "Chance")
     return (
         f'<section class="pair"><h3>{pair.role.capitalize()}s of {left} and {right}</h3>'
         f"<p>{text(verdict(pair), width=600)}</p>"
@@ -288,18 +298,13 @@ def moves_table(
         names: Display names of the sources by their own names.
     """
     left, right = (text(names.get(name, name)) for name in sides)
-    heads = ("Word", distance, "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    heads = column_heads("Word", distance, "Kept", f"Neighbours in {left}", f"Neighbours in {right}")
     parts = [
         f'<tr><th colspan="5" scope="rowgroup">{title}</th></tr>{"".join(map(_move, found))}'
         for title, found in groups.items()
         if found
     ]
-    label = f"{next(iter(groups))}: {left} and {right}"
-    return (
-        f'<div class="sheet" role="region" aria-label="{label}" tabindex="0">'
-        f'<table class="moves"><thead><tr>{head}</tr></thead><tbody>{"".join(parts)}</tbody></table></div>'
-    )
+    return sheet(f"{next(iter(groups))}: {left} and {right}", heads, "".join(parts))
 
 
 def _move(move: Move) -> str:
@@ -323,7 +328,7 @@ def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
     having = [place for place, source in enumerate(comparison.sources) if source.neighbours]
     if not having:
         return ""
-    head = "".join(f'<th scope="col">{disc(place)}{text(shown[place])}</th>' for place in having)
+    heads = column_heads("Word", *(f"{disc(place)}{text(shown[place])}" for place in having))
     rows = []
     for asked in comparison.words:
         cells = []
@@ -332,7 +337,4 @@ def neighbours_table(comparison: Comparison, names: Sequence[str] = ()) -> str:
             said = " · ".join(f"{word(label)} {figure(value)}" for label, value in found)
             cells.append(f"<td>{said or '–'}</td>")
         rows.append(f'<tr><th scope="row">{text(asked)}</th>{"".join(cells)}</tr>')
-    return (
-        '<div class="sheet" role="region" aria-label="Neighbours of chosen words" tabindex="0"><table class="moves">'
-        f'<thead><tr><th scope="col">Word</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    return sheet("Neighbours of chosen words", heads, "".join(rows))

@@ -50,6 +50,10 @@ def _map(about: str, values: Any) -> dict[str, Any]:
     return {"type": "object", "description": about, "additionalProperties": values}
 
 
+def _told(kind: dict[str, Any], about: str) -> dict[str, Any]:
+    return {**kind, "description": about}
+
+
 def _or_null(kind: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [kind, {"type": "null"}]}
 
@@ -68,10 +72,10 @@ COMPARISON: dict[str, Any] = {
     **_object(
         "A comparison of several sources; unavailable values are null, with a note.",
         version={"const": VERSION},
-        words={**_list(_TEXT), "description": "words whose neighbours are listed"},
+        words=_told(_list(_TEXT), "words whose neighbours are listed"),
         sources=_list({"$ref": "#/$defs/source"}),
         pairs=_list({"$ref": "#/$defs/pair"}),
-        missing={**_list(_TEXT), "description": "reasons why pairs could not be compared"},
+        missing=_told(_list(_TEXT), "reasons why pairs could not be compared"),
         moves=_list({"$ref": "#/$defs/moves"}),
         quantisation=_list({"$ref": "#/$defs/quantisation"}),
     ),
@@ -94,17 +98,17 @@ COMPARISON: dict[str, Any] = {
             unit=_TEXT,
             note=_TEXT,
             null=_or_null(_NULL),
-            deviation={**_or_null(_NUMBER), "description": "standard deviation over seeds, if it depends on them"},
+            deviation=_told(_or_null(_NUMBER), "standard deviation over seeds, if it depends on them"),
             references=_map("values for an untrained table and a sinusoid of the same shape", _NUMBER),
         ),
         "source": _object(
             "One source; a shape is null if it has no such table.",
             source=_TEXT,
             kind=_TEXT,
-            part={**_TEXT, "description": "part that its positions belong to; empty for a model with a single part"},
+            part=_told(_TEXT, "part that its positions belong to; empty for a model with a single part"),
             position_shape=_SHAPE,
             token_shape=_SHAPE,
-            head={**_TEXT, "description": "size of its output head, or tied; empty if it has none"},
+            head=_told(_TEXT, "size of its output head, or tied; empty if it has none"),
             metrics=_map("metrics by name", {"$ref": "#/$defs/figure"}),
             neighbours=_map(
                 "nearest tokens by word", _list(_object("One neighbour.", label=_TEXT, cosine={"type": "number"}))
@@ -122,22 +126,15 @@ COMPARISON: dict[str, Any] = {
             shared=_COUNT,
             of=_COUNT,
             notes=_list(_TEXT),
-            parts={
-                **_list(_TEXT),
-                "description": "parts that the positions belong to; empty for models with a single part",
-            },
-            untested={**_TEXT, "description": "why the tables were not compared with chance; empty if they were"},
+            parts=_told(_list(_TEXT), "parts that the positions belong to; empty for models with a single part"),
+            untested=_told(_TEXT, "why the tables were not compared with chance; empty if they were"),
             alike_in_profile=_map("correlation of what changes in the same manner along both tables", _NUMBER),
             corrected=_map("p of measures, corrected for all pairs and roles in which they were tested (Holm)", _SHARE),
-            among={**_COUNT, "description": "number of these tests"},
-            least_found={
-                **_or_null(_NUMBER),
-                "description": "share of a table that a copy of the other makes up to be found in 4 of 5 cases",
-            },
-            without_leading={
-                **_or_null(_NUMBER),
-                "description": "CKA without three leading components of each table",
-            },
+            among=_told(_COUNT, "number of these tests"),
+            least_found=_told(
+                _or_null(_NUMBER), "share of a table that a copy of the other makes up to be found in 4 of 5 cases"
+            ),
+            without_leading=_told(_or_null(_NUMBER), "CKA without three leading components of each table"),
         ),
         "move": _object(
             "Distance of a word between two aligned tables, 0 if it did not move, and its neighbours in each.",
@@ -164,8 +161,8 @@ COMPARISON: dict[str, Any] = {
             "of a token is its relative error.",
             original=_TEXT,
             quantised=_TEXT,
-            sampled={**_COUNT, "description": "number of tokens in measures"},
-            k={**_COUNT, "description": "number of neighbours"},
+            sampled=_told(_COUNT, "number of tokens in measures"),
+            k=_told(_COUNT, "number of neighbours"),
             tokens=_COUNT,
             measures=_map("means over the sampled tokens", _NULL),
             stored={"type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2},
@@ -193,7 +190,7 @@ def _verdict(about: str, verdicts: Any, **more: Any) -> dict[str, Any]:
         verdict={"enum": list(get_args(verdicts))},
         reason=_TEXT,
         evidence=_list(evidence),
-        shared={**_COUNT, "description": "number of rows compared"},
+        shared=_told(_COUNT, "number of rows compared"),
         notes=_list(_TEXT),
         **more,
     )
@@ -202,8 +199,8 @@ def _verdict(about: str, verdicts: Any, **more: Any) -> dict[str, Any]:
 _KIN = _verdict(
     "Rows of two models compared.",
     Verdict,
-    score={**_or_null(_SHARE), "description": "the strongest evidence, 1 for a copy; null if none tells"},
-    p={**_or_null(_SHARE), "description": "of so large a cosine for independent trainings"},
+    score=_told(_or_null(_SHARE), "the strongest evidence, 1 for a copy; null if none tells"),
+    p=_told(_or_null(_SHARE), "of so large a cosine for independent trainings"),
 )
 KINSHIP: dict[str, Any] = {
     "$schema": COMPARISON["$schema"],
@@ -211,7 +208,7 @@ KINSHIP: dict[str, Any] = {
     **_object(
         "Pairs of models, and whether one was made from the other.",
         pairs=_list(_KIN),
-        unread={**_list(_TEXT), "description": "files that are no fingerprints, with the reason"},
+        unread=_told(_list(_TEXT), "files that are no fingerprints, with the reason"),
     ),
 }
 MERGE: dict[str, Any] = {
@@ -221,7 +218,7 @@ MERGE: dict[str, Any] = {
         "What averaging two token tables would do.",
         Outcome,
         rows=_object("Whether rows can be averaged.", answer={"enum": list(get_args(Reply))}, because=_TEXT),
-        overlap={**_or_null(_SHARE), "description": "share of all tokens that both have"},
+        overlap=_told(_or_null(_SHARE), "share of all tokens that both have"),
         origin=_KIN,
         steps=_list(
             _object(

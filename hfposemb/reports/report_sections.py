@@ -77,7 +77,9 @@ def add_positions(page: Page) -> None:
             if is_mechanism(encoding):
                 panels.append(_mechanism(page, place, encoding))
                 continue
-            rows = _drawn_rows(page, place, encoding.table)
+            whole = encoding.table.shape[0]
+            table = encoding.table.part(0, POSITIONS) if whole > POSITIONS else encoding.table
+            rows = _Rows(place, page.names[place], table, whole)
             panels.append(_cloud(page, rows, dims=min(3 if deep else 2, rows.table.shape[1])))
             having.append(rows)
         except HfposembError as error:
@@ -88,14 +90,6 @@ def add_positions(page: Page) -> None:
     body = page.row(panels, columns={4: 2}.get(len(panels), min(len(panels), 3)), scale_bars=bars)
     heading = rows_of("position", (parts.pop(), "")).capitalize() if len(parts) == 1 else "Positions"
     page.add(heading, about, body + page.row(_lines(page, having), columns=min(3, len(having) * 3)))
-
-
-def _drawn_rows(page: Page, place: int, table: EmbeddingTable) -> _Rows:
-    """Return the rows that are drawn of a table."""
-    whole = table.shape[0]
-    if whole > POSITIONS:
-        table = table.part(0, POSITIONS)
-    return _Rows(place, page.names[place], table, whole)
 
 
 def _cloud(page: Page, rows: _Rows, *, dims: int) -> Panel:
@@ -287,7 +281,6 @@ def provenance(page: Page) -> str:
         for role, table in source.tables.items()
     )
     heads = ("Source", "Table", "Rows × width", "Stored as", "Tensor, file, commit", "SHA-256 of the values")
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     kinds = "".join(
         f"<li>{html_tables.disc(place)}<strong>{html.escape(page.names[place])}</strong> {_kinds(source)}</li>"
         for place, source in enumerate(page.sources)
@@ -306,12 +299,9 @@ def provenance(page: Page) -> str:
     if draws and draws[-1] != DRAWS:
         options += ["--draws", str(draws[-1])]
     command = f"hfposemb compare {shlex.join([*(source.name for source in page.sources), *options])} --out report.html"
-    table = (
-        f'<div class="sheet" role="region" aria-label="Tables" tabindex="0"><table class="moves">'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    table = html_tables.sheet("Tables", html_tables.column_heads(*heads), rows) if rows else ""
     return (
-        f'{table if rows else ""}<ul class="notes">{kinds}</ul><p class="about">{said} '
+        f'{table}<ul class="notes">{kinds}</ul><p class="about">{said} '
         f"{html.escape(' · '.join(versions))}</p><pre><code>{html_tables.text(command, width=2000)}</code></pre>"
     )
 

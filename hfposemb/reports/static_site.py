@@ -84,6 +84,7 @@ def site_page(*, endpoint: str | None = None) -> str:
     if not _ENDPOINT.fullmatch(hub):
         raise InputError(f"{hub[:80]!r} is not the address of a Hub; write it as {HUB}, without a path")
     domains, hosts = hub_hosts()
+    style = f"{page_style()}\n{(SITE / 'site.css').read_text(encoding='utf-8')}"
     page, worker = (script(SITE / "bundle" / name) for name in ("site.js", "worker.js"))
     place = {"endpoint": hub, "hosts": [urlsplit(hub).hostname, *hosts], "domains": domains}
     data = {"rules": page_rules() | place, "colours": _colours()}
@@ -93,7 +94,7 @@ def site_page(*, endpoint: str | None = None) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
         f'<meta name="generator" content="hfposemb {__version__}">\n<meta name="color-scheme" content="light dark">\n'
-        f"<title>Positions and tokens of a model</title>\n<style>{page_style()}\n{_asset('site.css')}</style>\n"
+        f"<title>Positions and tokens of a model</title>\n<style>{style}</style>\n"
         f"</head>\n<body>\n<main>\n{_body()}\n</main>\n"
         f'<script type="application/json" id="site">{as_data(data)}</script>\n'
         f'<script type="text/plain" id="worker">{worker}</script>\n'
@@ -125,10 +126,6 @@ def _policy(script: str, hub: str, domains: list[str], hosts: list[str]) -> str:
         f"connect-src blob: {' '.join(reached)}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         "form-action 'none'"
     )
-
-
-def _asset(name: str) -> str:
-    return (SITE / name).read_text(encoding="utf-8")
 
 
 def _colours() -> dict[str, Any]:

@@ -148,17 +148,15 @@ def needed(job: Job, permits: Permits) -> Need:
     whole = {table.name: table for section, of in found for table in of if section != "head"}
     sampled = {table.name: table for _, of in found for table in of if table.name not in whole}
     tables = [one.provenance for one in (*whole.values(), *sampled.values())]
-    nbytes = sum(one.provenance.nbytes for one in whole.values()) + sum(map(_sample_bytes, sampled.values()))
+    nbytes = sum(one.provenance.nbytes for one in whole.values()) + sum(
+        one.provenance.nbytes * len(spread_rows(len(one))) // len(one) for one in sampled.values()
+    )
     shapes = tuple((section, of[0].shape) for section, of in found if of)
     if (traffic := source.traffic) is None:
         return Need(job.target.source, nbytes, tables=shapes)
     # One request to resolve the revision, one to locate each file, and one for each table or run of rows.
     requests = 1 + len({one.file for one in tables}) + len(whole) + sum(_runs(len(one)) for one in sampled.values())
     return Need(job.target.source, nbytes, nbytes, requests, waited / max(1, traffic.requests), shapes)
-
-
-def _sample_bytes(table: EmbeddingTable) -> int:
-    return table.provenance.nbytes * len(spread_rows(len(table))) // len(table)
 
 
 def _runs(rows: int) -> int:

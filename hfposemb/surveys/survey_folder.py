@@ -12,7 +12,7 @@ import io
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -251,26 +251,21 @@ def _checked(where: str, found: pandas.DataFrame) -> pandas.DataFrame:
 
 
 @contextmanager
-def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[Campaign]:
+def opened(campaign: Campaign, settings: Mapping[str, Any]) -> Iterator[None]:
     """Create the folder if necessary, and lock it against other surveys on this machine inside the context."""
     with _faults(campaign.root):
         campaign.fs.makedirs(campaign.root, exist_ok=True)
-    if not campaign.local:
-        yield _begun(campaign, settings)
-        return
-    if not os.access(campaign.root, os.W_OK):
-        raise HfposembError(f"{campaign.root} is not writable; choose another folder")
-    with _locked(campaign.root):
-        # Remove unfinished files of a killed survey; the lock ensures that nobody else is writing.
-        for path in Path(campaign.root).glob(".*"):
-            if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
-                path.unlink()
-        yield _begun(campaign, settings)
+    with _locked(campaign.root) if campaign.local else nullcontext():
+        if SETTINGS not in _names(campaign.fs, campaign.root):
+            campaign._put(SETTINGS, json.dumps(_stated(settings), indent=2, ensure_ascii=False).encode())
+        yield
 
 
 @contextmanager
 def _locked(root: str) -> Iterator[None]:
     """Hold an exclusive lock on a folder; the system releases it when the process ends, even if it is killed."""
+    if not os.access(root, os.W_OK):
+        raise HfposembError(f"{root} is not writable; choose another folder")
     try:
         import fcntl
     except ImportError:  # Windows, where a folder cannot be opened: a file in it is locked, which readers skip
@@ -287,15 +282,13 @@ def _locked(root: str) -> Iterator[None]:
             raise HfposembError(
                 f"another survey is writing to {root}; wait for it, or choose another folder"
             ) from error
+        # Remove unfinished files of a killed survey; the lock ensures that nobody else is writing.
+        for path in Path(root).glob(".*"):
+            if path.name.startswith((f".{_PART}", f".{SETTINGS}.")):
+                path.unlink()
         yield
     finally:
         os.close(handle)
-
-
-def _begun(campaign: Campaign, settings: Mapping[str, Any]) -> Campaign:
-    if SETTINGS not in _names(campaign.fs, campaign.root):
-        campaign._put(SETTINGS, json.dumps(_stated(settings), indent=2, ensure_ascii=False).encode())
-    return campaign
 
 
 def _stated(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Pool:
             function: Called with an item and the permits of its process.
             items: The items.
             reading: Whether the function waits for the Hub most of its time and computes in its turn only
-                (``process_crews.computing_turn``). Each local process then calls it for several items at a time.
+                (``computing_turn``). Each local process then calls it for several items at a time.
         """
         return self._run(function, items, reading)
 

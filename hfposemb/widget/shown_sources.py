@@ -15,7 +15,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
 from ..tables.source_names import names
 from ..tables.table import EmbeddingTable
-from .selection import LinkedRows, Role, Selectable, same_positions, same_tokens
+from .selection import Role, Selectable, same_positions, same_tokens
 
 Shown: TypeAlias = "Embeddings | EmbeddingTable | PositionEncoding | str | Path"
 """What can be shown: a source, its name or path, one of its tables, or a position encoding."""
@@ -93,12 +93,10 @@ def shown_sources(given: Sequence[Shown], role: Role | None) -> tuple[Role, list
 
 def selectable(role: Role, sources: Sequence[ShownSource]) -> Selectable:
     """Return what can be selected of some sources."""
-    return Selectable(role, {one.name: one.table for one in sources}, _linked(role, sources))
-
-
-def _linked(role: Role, sources: Sequence[ShownSource]) -> LinkedRows:
-    tables = [one.table for one in sources if one.table is not None]
-    return same_tokens(tables) if role == "token" else same_positions([one.count for one in sources])
+    tables = {one.name: one.table for one in sources}
+    drawn = [one for one in tables.values() if one is not None]
+    linked = same_tokens(drawn) if role == "token" else same_positions([one.count for one in sources])
+    return Selectable(role, tables, linked)
 
 
 def _names(opened: Sequence[Embeddings | EmbeddingTable | PositionEncoding]) -> list[str]:

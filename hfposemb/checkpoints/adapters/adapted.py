@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 from ...tables.table import CHUNK_BYTES
 from ...text import display
-from ..formats import ReadTensors
+from ..formats import ReadTensors, WrappedTensors
 from ..quantised.decoded import refusal
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import shortened
@@ -88,8 +88,6 @@ def may_be_adapter(names: Iterable[str]) -> bool:
 
 def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
     """Describe an adapter from its tensor names and adapter_config.json; both are untrusted text."""
-    from ...text import display
-
     kind, base = (config.get(name) for name in ("peft_type", "base_model_name_or_path"))
     listed = tuple(names)
     changes = (how for part, how in _CHANGES.items() if any(part in name for name in listed))
@@ -288,16 +286,15 @@ class ModuleChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Adapted:
+class Adapted(WrappedTensors):
     """Tensors of a base model, changed by an adapter as they are read.
 
     Attributes:
-        base: Tensors of the base model.
+        stored: Tensors of the base model.
         adapter: Tensors of the adapter.
         changes: How the adapter changes tensors, by their names in the base model.
     """
 
-    base: ReadTensors
     adapter: ReadTensors
     changes: Mapping[str, ModuleChange]
     _kept: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
@@ -305,56 +302,36 @@ class Adapted:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the locations of both checkpoints."""
-        return Adapted, (self.base, self.adapter, dict(self.changes))
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.base.name
+        return Adapted, (self.stored, self.adapter, dict(self.changes))
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the base model's tensors."""
-        return self.base.names()
+        return self.stored.names()
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the adapter's own tensor if it is saved whole."""
-        change = self.changes.get(name)
-        if change is None or change.whole is None:
-            return self.base.info(name)
-        return replace(self.adapter.info(change.whole), name=name)
+        tensors, stored = self._holder(name)
+        return replace(tensors.info(stored), name=name)
 
     def refusal(self, name: str) -> str:
         """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
-        change = self.changes.get(name)
-        if change is None or change.whole is None:
-            return refusal(self.base, name)
-        return refusal(self.adapter, change.whole)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the base model's headers."""
-        return self.base.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration of the base model."""
-        return self.base.config()
+        return refusal(*self._holder(name))
 
     def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
-        change = self.changes.get(name)
-        if change is None or change.whole is None:
-            return self.base.file_bytes(name)
-        return self.adapter.file_bytes(change.whole)
+        tensors, stored = self._holder(name)
+        return tensors.file_bytes(stored)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor as the adapter changes them, read-only."""
         change = self.changes.get(name)
         if change is None:
-            return self.base.read(name, start, stop)
+            return self.stored.read(name, start, stop)
         if change.refused:
             raise CheckpointError(f"{shortened(name)} {change.refused}")
         if change.magnitude is not None:
             self._norms(name, change, self.info(name).shape)  # before other rows are in memory
-        rows = self._unchanged(name, change, start, stop)
+        rows = self._unchanged(name, start, stop)
         stop = start + len(rows)
         if change.first is not None and change.second is not None:
             rows = self._low_rank(name, change, rows, start, stop)
@@ -363,10 +340,14 @@ class Adapted:
         rows.flags.writeable = False
         return rows
 
-    def _unchanged(self, name: str, change: ModuleChange, start: int, stop: int | None) -> NDArray[Any]:
-        if change.whole is not None:
-            return self.adapter.read(change.whole, start, stop)
-        return self.base.read(name, start, stop)
+    def _holder(self, name: str) -> tuple[ReadTensors, str]:
+        """Return the checkpoint that stores a tensor before other changes, and its name there."""
+        change = self.changes.get(name)
+        return (self.stored, name) if change is None or change.whole is None else (self.adapter, change.whole)
+
+    def _unchanged(self, name: str, start: int, stop: int | None) -> NDArray[Any]:
+        tensors, stored = self._holder(name)
+        return tensors.read(stored, start, stop)
 
     def _low_rank(self, name: str, change: ModuleChange, rows: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
         """Return rows plus the scaled low-rank product, with the magnitudes of DoRA where there are any."""
@@ -413,7 +394,7 @@ class Adapted:
             parts = []
             for start in range(0, shape[0], step):
                 stop = min(start + step, shape[0])
-                rows = _added(self._unchanged(name, change, start, stop), left[start:stop], right, change.scale)
+                rows = _added(self._unchanged(name, start, stop), left[start:stop], right, change.scale)
                 squares = "ij,ij->i" if by_row else "ij,ij->j"
                 parts.append(np.einsum(squares, rows, rows, dtype=np.float64, casting="same_kind"))
                 del rows

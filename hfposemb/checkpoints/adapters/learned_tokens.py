@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...lazy_attributes import lazy_attribute
-from ..formats import StoredTensors
+from ..formats import StoredTensors, WrappedTensors
 from ..safetensors.checkpoint import PLAIN, TensorInfo
 from ..stated_roles import StatedRoles
 
@@ -35,7 +34,7 @@ JOINED = "learned_embeds"
 
 
 @dataclass(frozen=True)
-class LearnedTokens:
+class LearnedTokens(WrappedTensors):
     """Checkpoint of learned tokens: one table of all that are named after tokens, or one for each text encoder.
 
     Attributes:
@@ -47,11 +46,6 @@ class LearnedTokens:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the files."""
         return LearnedTokens, (self.stored,)
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.stored.name
 
     @lazy_attribute
     def _parts(self) -> dict[str, tuple[str, ...]]:
@@ -72,10 +66,6 @@ class LearnedTokens:
         dtype = infos[0].dtype if len({info.dtype for info in infos}) == 1 else "F32"
         stop = infos[0].start + sum(info.nbytes for info in infos)
         return replace(infos[0], name=name, dtype=dtype, shape=(rows, infos[0].shape[-1]), stop=stop)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        return self.stored.metadata()
 
     def config(self) -> dict[str, Any] | None:
         """Return ``None``: a configuration would be that of another model."""

@@ -89,31 +89,6 @@ def read_vocabulary(header: GgufHeader) -> Vocabulary | None:
     return Vocabulary(TOKENS, pieces, style, literal, frozenset(special), unused=frozenset(unused))
 
 
-def read_marks(header: GgufHeader, found: Vocabulary, labels: Labels) -> TokenMarks:
-    """Return the reserved, added and chat tokens of a head.
-
-    Args:
-        header: The head.
-        found: Its vocabulary.
-        labels: Labels of the rows.
-    """
-    whole = {**found.pieces, **found.literal}
-    roles = {f"{role}_token": whole[row] for role, row in role_ids(header).items() if row in whole}
-    return marks_in(found, labels, read_template(header), roles)
-
-
-def role_ids(header: GgufHeader) -> dict[str, int]:
-    """Return the ids of the special tokens that a head declares, by role such as ``eos``."""
-    ids = {role: header.whole(f"tokenizer.ggml.{key}_token_id") for key, role in _ROLES.items()}
-    return {role: row for role, row in ids.items() if row is not None}
-
-
-def read_template(header: GgufHeader) -> str:
-    """Return the chat template of a head, or several joined; "" if there is none."""
-    templates = [value for key, value in header.values.items() if key.startswith("tokenizer.chat_template")]
-    return "\n".join(text for text in templates if isinstance(text, str))
-
-
 _SPLIT = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 _MOST_SPLITS = 1000
 _TYPES = ", ".join(sorted((*DECODERS, *PLAIN)))
@@ -200,17 +175,24 @@ class GgufCheckpoint:
 
     def marks(self, labels: Labels) -> TokenMarks | None:
         """Return the reserved, added and chat tokens according to the head, ``None`` if it has no tokens."""
-        return None if self.vocabulary is None else read_marks(self.headers[0], self.vocabulary, labels)
+        if (found := self.vocabulary) is None:
+            return None
+        whole = {**found.pieces, **found.literal}
+        roles = {f"{role}_token": whole[row] for role, row in self.role_ids.items() if row in whole}
+        return marks_in(found, labels, self.template, roles)
 
     @property
     def template(self) -> str:
-        """The chat template of the head, "" if it has none."""
-        return read_template(self.headers[0])
+        """The chat template of the head, or several joined; "" if it has none."""
+        stated = self.headers[0].values.items()
+        templates = [value for key, value in stated if key.startswith("tokenizer.chat_template")]
+        return "\n".join(text for text in templates if isinstance(text, str))
 
     @property
     def role_ids(self) -> dict[str, int]:
-        """The ids of the special tokens that the head declares, by role."""
-        return role_ids(self.headers[0])
+        """The ids of the special tokens that the head declares, by role such as ``eos``."""
+        ids = {role: self.headers[0].whole(f"tokenizer.ggml.{key}_token_id") for key, role in _ROLES.items()}
+        return {role: row for role, row in ids.items() if row is not None}
 
     @property
     def tokenizer_kind(self) -> tuple[str, str]:

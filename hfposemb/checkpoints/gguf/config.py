@@ -7,13 +7,12 @@ fewest digits that identify them, so that 1e-5 is 1e-5 again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from .header import GgufHeader
+from .header import TOKENS, GgufHeader, Texts
 
 ARCHITECTURE = "gguf_architecture"
 """Field of the configuration with the architecture as the file states it; no model of transformers has it."""
@@ -186,8 +185,6 @@ def _sizes(header: GgufHeader, arch: str) -> dict[str, Any]:
 
 def _vocabulary(header: GgufHeader, arch: str) -> int | None:
     """Return the number of tokens: the stated one, else that of the list of tokens."""
-    from .header import TOKENS, Texts
-
     tokens = header.values.get(TOKENS)
     stated = header.whole(f"{arch}.vocab_size", low=1)
     return stated if stated is not None else len(tokens) if isinstance(tokens, Texts) and len(tokens) else None

@@ -67,13 +67,8 @@ TYPES: Mapping[int, BlockType] = {
 }
 """Types by their number in the file. The missing numbers belong to types that were withdrawn."""
 
-DECODED = frozenset(
-    (
-        *("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ1_0", "TQ2_0"),
-        *("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"),
-    )
-)
-"""Names of the types that ``gguf_blocks`` decodes."""
+DECODED = frozenset(one.name for one in TYPES.values() if one.elements > 1) - {"Q1_0", "Q8_1", "Q8_K"}
+"""Names of the types that ``blocks`` decodes: all of blocks but these."""
 
 BY_NAME: Mapping[str, BlockType] = {one.name: one for one in TYPES.values()}
 """Types by their name."""

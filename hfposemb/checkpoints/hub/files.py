@@ -168,9 +168,7 @@ class RepositoryFiles:
 
     def fetch_once(self, kind: str, path: str, get: Callable[[], bytes]) -> bytes:
         """Return bytes from the cache, or from ``get``, which then fills the cache."""
-        raw = None
-        if self.wire.commit is None:
-            raw = get()  # pins the commit
+        raw = get() if self.wire.commit is None else None  # pins the commit
         key = self.key(kind, path)
         if raw is None and (entry := self.kept(key)) is not None:
             return entry.bytes()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+_TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
+_WRONG = 3  # attempts if responses violate the protocol
 
 
 class Wire:
@@ -205,7 +207,35 @@ class Wire:
         return self._final.pop(file, None)
 
     def _retried(self, attempt: Callable[[], _T], deadline: Deadline, *, what: str) -> _T:
-        return retried(attempt, deadline, repo=self.repo, what=what, seconds=self.limits.seconds)
+        """Retry until success, a permanent failure or the deadline; the single retry policy for all reads."""
+        http, wrong = http_errors(), 0
+        subject = f"{self.repo} {what}"
+        for tried in range(1, _TRIES + 1):
+            wait: float | None = None
+            try:
+                return _permanent(attempt, repo=self.repo, what=what)
+            except NotYetError as error:
+                reason, wait = str(error), error.wait
+            except WrongAnswerError as error:
+                reason, wrong = str(error), wrong + 1
+                if wrong == _WRONG:
+                    raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
+            except http.unreachable as error:
+                reason = "the Hub cannot be reached"
+                if tried == _WRONG or isinstance(error, http.timeout):  # a timeout is ten seconds
+                    raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
+            except http.timeout:
+                reason = "the Hub did not respond in time"
+            except (http.request, http.stream):
+                reason = "the connection broke"
+            pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
+            if pause > deadline.left:
+                asked = f" and asks to wait {wait:.0f} s" if wait else ""
+                given = f"given up after {self.limits.seconds:g} s" if not wait else "try again later"
+                raise HubError(f"{subject}: {reason}{asked}; {given}") from None
+            LOG.info("%s: %s; trying again in %.2g s", subject, reason, pause)
+            time.sleep(pause)
+        raise HubError(f"{subject}: {reason} (tried {_TRIES} times); try again later")
 
 
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
@@ -259,50 +289,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(stated).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-_TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
-_WRONG = 3  # attempts if responses violate the protocol
-
-
-def retried(attempt: Callable[[], _T], deadline: Deadline, *, repo: str, what: str, seconds: float) -> _T:
-    """Retry until success, a permanent failure or the deadline; the single retry policy for all reads.
-
-    Args:
-        attempt: Makes one attempt.
-        deadline: Deadline of the read.
-        repo: Name of the repository.
-        what: What is read.
-        seconds: Time that a whole read may take.
-    """
-    http, wrong = http_errors(), 0
-    subject = f"{repo} {what}"
-    for tried in range(1, _TRIES + 1):
-        wait: float | None = None
-        try:
-            return _permanent(attempt, repo=repo, what=what)
-        except NotYetError as error:
-            reason, wait = str(error), error.wait
-        except WrongAnswerError as error:
-            reason, wrong = str(error), wrong + 1
-            if wrong == _WRONG:
-                raise HubError(f"{subject}: {reason}; try again, or check HF_ENDPOINT and the proxy") from None
-        except http.unreachable as error:
-            reason = "the Hub cannot be reached"
-            if tried == _WRONG or isinstance(error, http.timeout):  # a timeout is ten seconds
-                raise OfflineError(f"{subject}: {reason}; check the network and HF_ENDPOINT") from None
-        except http.timeout:
-            reason = "the Hub did not respond in time"
-        except (http.request, http.stream):
-            reason = "the connection broke"
-        pause = min(4.0, 0.25 * 2 ** (tried - 1)) if wait is None else wait
-        if pause > deadline.left:
-            asked = f" and asks to wait {wait:.0f} s" if wait else ""
-            given = f"given up after {seconds:g} s" if not wait else "try again later"
-            raise HubError(f"{subject}: {reason}{asked}; {given}") from None
-        LOG.info("%s: %s; trying again in %.2g s", subject, reason, pause)
-        time.sleep(pause)
-    raise HubError(f"{subject}: {reason} (tried {_TRIES} times); try again later")
 
 
 def _permanent(attempt: Callable[[], _T], *, repo: str, what: str) -> _T:

@@ -37,7 +37,7 @@ from ..file_choice import (
 from ..file_ranges import LocalRanges, check_plain, check_span
 from ..folder_layouts import EXPORTS, source_inside
 from ..formats import FormatCheckpoint, StoredTensors, open_format
-from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file, shards
+from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file
 from ..pickles.joined_parts import JoinedParts, parts_of
 from ..strict_json import fault, parse_json, shortened
 from .files import RepositoryFiles, in_hub_cache, with_safetensors
@@ -187,7 +187,8 @@ class RepositoryPickles:
         limit = files.access.limits.header_bytes
         raw = files.small(found, self.folder, limit=limit) or b""
         index = parse_json(raw, size=len(raw), name=path, limit=limit, kind=dict, unique=True)
-        return shards(index, name=files.name, file=path, open_file=lambda file: self._open_file(self.folder + file))
+        stored = weight_map(index, name=path, suffix=".bin")
+        return PickledCheckpoint(files.name, stored, lambda file: self._open_file(self.folder + file))
 
     def _beside(self) -> Iterator[str]:
         """Yield the names of the files of the folder, which are not listed before one is asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -108,7 +108,8 @@ class RepositoryTensors:
                 LOG.info("%s %s: incomplete in the cache of huggingface_hub: %s", wire.repo, file, error)
             else:
                 self._local[file] = local
-                return _File(_placed(header, file), Version(header.file_bytes, ""))
+                placed = replace(header.tensors, file=file)  # by its path in the repository
+                return _File(replace(header, tensors=placed), Version(header.file_bytes, ""))
         if wire.commit is not None:
             entry = self.files.kept(self.files.key("header", file))
             if entry is not None:
@@ -223,8 +224,3 @@ def _unpack(packed: bytes, file: str, limits: Limits) -> _File:
     first, _, text = packed.partition(b"\n")
     size, _, etag = first.decode().partition(" ")
     return _File(parse_header(text, file_bytes=int(size), name=file, limits=limits), Version(int(size), etag))
-
-
-def _placed(header: Header, file: str) -> Header:
-    """Return a local file's header with the repository's path of the file in its tensors."""
-    return Header(header.tensors.placed(file), header.metadata, header.data_start, header.file_bytes)

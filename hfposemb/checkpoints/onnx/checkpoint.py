@@ -18,7 +18,7 @@ from ..stated_roles import StatedRoles
 from ..strict_json import fault, shortened
 from .graph import Graph, Initialiser, read_graph, walk
 from .lookups import FoundTables, find_tables
-from .tables import StoredTable, TableRows, TensorFile
+from .tables import TableRows, TensorFile
 
 if TYPE_CHECKING:
     from ...tables.table import Labels
@@ -33,20 +33,19 @@ class OnnxCheckpoint:
 
     Attributes:
         file: The file.
+        tensors: Its tensors by name.
+        found: Its tables by their use.
         limits: Limits of what is read.
     """
 
     file: FileRanges
+    tensors: Mapping[str, Initialiser] = field(repr=False)
+    found: FoundTables = field(repr=False)
     limits: Limits = DEFAULT_LIMITS
-    _read: tuple[dict[str, Initialiser], FoundTables] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        graph = read_graph(self.file, self.limits)
-        object.__setattr__(self, "_read", (_tensors_of(graph), find_tables(graph)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the file, which another process opens again."""
-        return OnnxCheckpoint, (self.file, self.limits)
+        return open_onnx, (self.file, self.limits)
 
     @property
     def name(self) -> str:
@@ -57,20 +56,19 @@ class OnnxCheckpoint:
     def _tensor_file(self) -> TensorFile:
         return TensorFile(self.file, self.limits)
 
-    @property
-    def _tables(self) -> Mapping[str, StoredTable]:
-        return self._read[1].tables
-
     def names(self) -> tuple[str, ...]:
         """Return the names of the tensors that may hold weights, without the scales and zero points of tables."""
-        parts = {one.name for table in self._tables.values() for one in (table.scales, table.zeros) if one is not None}
-        return tuple(name for name, one in self._read[0].items() if name not in parts and _may_hold_weights(one))
+        tables = self.found.tables.values()
+        parts = {one.name for table in tables for one in (table.scales, table.zeros) if one is not None}
+        others = ("I64", "I32", "BOOL", "STRING")
+        stored = self.tensors.items()
+        return tuple(name for name, one in stored if name not in parts and one.shape and one.dtype not in others)
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; the shape of a table is [rows, width]."""
         tensor = self._tensor(name)
         shape, dtype = tensor.shape, tensor.dtype
-        if (table := self._tables.get(name)) is not None:
+        if (table := self.found.tables.get(name)) is not None:
             shape, dtype = (table.rows, table.width), table.dtype
         decoded = table is not None and table.per != "" and dtype not in PLAIN
         return TensorInfo(name, dtype, shape, tensor.start, tensor.stop, tensor.file or self.file.name, decoded)
@@ -85,8 +83,7 @@ class OnnxCheckpoint:
 
     def roles(self) -> StatedRoles:
         """Return the tables of each role, by their use in the graph."""
-        found = self._read[1]
-        return StatedRoles(found.roles, found.biases, found.absent, "by use in the graph")
+        return StatedRoles(self.found.roles, self.found.biases, self.found.absent, "by use in the graph")
 
     def labels(self, rows: int) -> Labels | None:
         """Return ``None``: the graph states no tokens."""
@@ -98,7 +95,7 @@ class OnnxCheckpoint:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only: F64 as float64, all others as float32."""
-        tensor, table = self._tensor(name), self._tables.get(name)
+        tensor, table = self._tensor(name), self.found.tables.get(name)
         if table is not None:
             return TableRows(self._tensor_file, table).read(start, table.rows if stop is None else stop)
         info = self.info(name)
@@ -111,10 +108,9 @@ class OnnxCheckpoint:
         return found
 
     def _tensor(self, name: str) -> Initialiser:
-        tensors = self._read[0]
-        if name not in tensors:
-            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(tensors)} tensors")
-        return tensors[name]
+        if name not in self.tensors:
+            raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.tensors)} tensors")
+        return self.tensors[name]
 
 
 def open_onnx(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> OnnxCheckpoint:
@@ -127,11 +123,8 @@ def open_onnx(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> OnnxCheckpoi
     Raises:
         CheckpointError: If the file violates the format or a limit.
     """
-    return OnnxCheckpoint(file, limits)
-
-
-def _may_hold_weights(tensor: Initialiser) -> bool:
-    return len(tensor.shape) > 0 and tensor.dtype not in ("I64", "I32", "BOOL", "STRING")
+    graph = read_graph(file, limits)
+    return OnnxCheckpoint(file, _tensors_of(graph), find_tables(graph), limits)
 
 
 def _tensors_of(graph: Graph) -> dict[str, Initialiser]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...errors import CheckpointError
 from ..file_ranges import FileRanges, check_plain
@@ -225,10 +225,7 @@ class _Parser:
         """Add the tensor of a Constant under the name of its output."""
         value = node.tensors.get("value")
         if value is not None and len(node.outputs) == 1:
-            made = Initialiser(
-                node.outputs[0], value.dtype, value.shape, value.start, value.stop, value.file, value.varints
-            )
-            self._add(tensors, made)
+            self._add(tensors, replace(value, name=node.outputs[0]))
 
     def _check_unique(self, names: list[str]) -> None:
         if len(set(names)) != len(names):

@@ -207,7 +207,7 @@ def _product(scope: Scope, node: Node) -> Head | None:
         case "MatMulNBits":
             return _stored(_packed(scope, node), node, (*node.inputs, *[""] * 6)[5])
         case "DynamicQuantizeMatMul":
-            return _stored(_codes(scope, node, *(*node.inputs[1:], "", "", "")[:3]), node, (*node.inputs, *[""] * 5)[4])
+            return _stored(_codes(scope, *(*node.inputs[1:], "", "", "")[:3]), node, (*node.inputs, *[""] * 5)[4])
         case "Mul":
             return _integers(scope, node)
     return None
@@ -235,7 +235,7 @@ def _packed(scope: Scope, node: Node) -> StoredTable | None:
     return table if whole and scales_fit(table) else None
 
 
-def _codes(scope: Scope, node: Node, codes: str, scale: str, zero: str) -> StoredTable | None:
+def _codes(scope: Scope, codes: str, scale: str, zero: str) -> StoredTable | None:
     """Return the matrix of an integer product, [width, rows], with one scale for all or for each of its columns."""
     table = stored_table(scope, codes, turned=True)
     scales, zeros = scope.tensor(scale), scope.tensor(zero) if zero else None
@@ -261,7 +261,7 @@ def _integers(scope: Scope, node: Node) -> Head | None:
         names = scaling[1].inputs if scaling is not None and scaling[1].op == "Mul" else (other,)
         scale = next((name for name in names if scope.tensor(name) is not None), "")
         zero = (*product.inputs, "", "")[3]
-        return _stored(_codes(holder, product, product.inputs[1], scale, zero), product, "")
+        return _stored(_codes(holder, product.inputs[1], scale, zero), product, "")
     return None
 
 
@@ -282,7 +282,7 @@ def stored_table(scope: Scope, name: str, *, turned: bool = False) -> StoredTabl
     scaled = None
     for _ in range(MOST_HOPS):
         if (tensor := scope.tensor(name)) is not None:
-            return _table_of(scope, tensor, turned, scaled)
+            return _table_of(tensor, turned, scaled)
         made = scope.maker(name)
         if made is None or not made[1].inputs:
             return None
@@ -297,9 +297,7 @@ def stored_table(scope: Scope, name: str, *, turned: bool = False) -> StoredTabl
     return None
 
 
-def _table_of(
-    scope: Scope, tensor: Initialiser, turned: bool, scaled: tuple[Scope, Node, bool] | None
-) -> StoredTable | None:
+def _table_of(tensor: Initialiser, turned: bool, scaled: tuple[Scope, Node, bool] | None) -> StoredTable | None:
     if len(tensor.shape) != 2 or 0 in tensor.shape or tensor.dtype not in (*PLAIN, *CODED):
         return None
     rows, width = reversed(tensor.shape) if turned else tensor.shape

@@ -249,9 +249,7 @@ class PickledCheckpoint:
         name = self.metadata().get(name, name)
         if name not in self.files:
             raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.files)} tensors")
-        return self._use(self.files[name])
-
-    def _use(self, file: str) -> PickledFile:
+        file = self.files[name]
         if file not in self._opened:
             self._opened[file] = self.open_file(file)
         return self._opened[file]
@@ -263,30 +261,7 @@ def one_file(
     """Return the checkpoint in a single file, whose header is read."""
     opened = open_file(file)
     files = dict.fromkeys((*opened.header.tensors, *opened.foreign), file)
-    return PickledCheckpoint(name, MappingProxyType(files), open_file, folder, {file: opened})
-
-
-def shards(
-    index: Mapping[str, Any],
-    *,
-    name: str,
-    file: str,
-    open_file: Callable[[str], PickledFile],
-    folder: Path | None = None,
-) -> PickledCheckpoint:
-    """Return the checkpoint that an index distributes over several files, without reading them.
-
-    Args:
-        index: The parsed index.
-        name: Name of the checkpoint in messages.
-        file: Name of the index in messages.
-        open_file: Opens a file of the index.
-        folder: Folder of the configuration, if it is on this machine.
-
-    Raises:
-        CheckpointError: If the index is invalid.
-    """
-    return PickledCheckpoint(name, MappingProxyType(weight_map(index, name=file, suffix=".bin")), open_file, folder)
+    return PickledCheckpoint(name, files, open_file, folder, {file: opened})
 
 
 def open_pickled(
@@ -319,7 +294,7 @@ def open_pickled(
         return JoinedParts(name, tuple(map(open_file, meta)), folder, limits, settings)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
-        return shards(index, name=name, file=name, open_file=open_file, folder=folder)
+        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, folder)
     return one_file(name, name=name, open_file=open_file, folder=folder)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError, InputError
 from ...lazy_attributes import lazy_attribute
-from ..formats import StoredTensors
+from ..formats import StoredTensors, WrappedTensors
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import fault, shortened
@@ -29,7 +29,7 @@ class Stored(StoredTensors, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class Decoded(WrappedTensors):
     """Checkpoint whose quantised tables are decoded as they are read; all other tensors are read as they are.
 
     The parts of a quantised table are listed as one tensor, under the name that it has without quantisation. Its dtype
@@ -48,11 +48,6 @@ class Decoded:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the checkpoint is pickled as."""
         return Decoded, (self.stored, self.limits)
-
-    @property
-    def name(self) -> str:
-        """Name in messages."""
-        return self.stored.name
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names; a quantised table has one, and its parts have none."""
@@ -80,14 +75,6 @@ class Decoded:
         """Return why a tensor cannot be read as vectors, on one line; "" if it can."""
         layout = self._layout(name)
         return str(layout) if isinstance(layout, CheckpointError) else ""
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the metadata of the headers."""
-        return self.stored.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        return self.stored.config()
 
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor or its codes."""

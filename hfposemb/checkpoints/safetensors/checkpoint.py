@@ -13,7 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -143,10 +143,6 @@ class _Tensors(Mapping[str, TensorInfo]):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def placed(self, file: str) -> _Tensors:
-        """Return the same tensors in a file of another name."""
-        return replace(self, file=file)
 
 
 @dataclass(frozen=True)

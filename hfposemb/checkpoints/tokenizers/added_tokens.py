@@ -11,6 +11,7 @@ import numpy as np
 
 from ...tables.table import TOKEN_CLASSES, Labels
 from ...tables.token_marks import TokenMarks
+from .declared import content_of
 from .small_files import TextReader, chat_template
 from .vocabulary import Vocabulary
 from .vocabulary_files import read_vocabulary
@@ -37,7 +38,8 @@ def read_marks(
     if found is None:
         return TokenMarks(_reserved(labels))
     said = settings("tokenizer_config.json") or {}
-    return marks_in(found, labels, chat_template(said, text), {name: _content(value) for name, value in said.items()})
+    roles = {name: content_of(value) or "" for name, value in said.items()}
+    return marks_in(found, labels, chat_template(said, text), roles)
 
 
 def marks_in(found: Vocabulary, labels: Labels, template: str, roles: Mapping[str, str]) -> TokenMarks:
@@ -61,8 +63,3 @@ def marks_in(found: Vocabulary, labels: Labels, template: str, roles: Mapping[st
 
 def _reserved(labels: Labels) -> frozenset[int]:
     return frozenset(np.flatnonzero(labels.classes == TOKEN_CLASSES.index("unused")).tolist())
-
-
-def _content(token: Any) -> str:
-    found = token.get("content") if isinstance(token, dict) else token
-    return found if isinstance(found, str) else ""

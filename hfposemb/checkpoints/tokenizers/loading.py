@@ -24,7 +24,7 @@ def load_tokenizer(folder: Path) -> Callable[[str], Pieces] | None:
 
     It is built from tokenizer.json; else from vocab.txt if it is BERT's kind; else from vocab.json and merges.txt if
     they are byte-level like those of GPT-2 and RoBERTa. Some files make it consume excessive time or memory, or abort
-    the process: for untrusted files use ``tokenizer_worker.Cutter``.
+    the process: for untrusted files use ``worker.Cutter``.
 
     Args:
         folder: Folder of the tokenizer's files.

@@ -267,10 +267,8 @@ def _layout(name: str, declared: Declared) -> Layout:
     if name in ("T5Tokenizer", "VideoPrismTokenizer"):
         extra = _count(declared.settings, "extra_ids", 100)
         return Layout(tail=tuple(f"<extra_id_{number}>" for number in range(extra - 1, -1, -1)), roles=layout.roles)
-    if name == "PLBartTokenizer":
-        if declared.settings.get("language_codes") == "multi":
-            return Layout(layout.head, layout.skipped, tuple(_PLBART_MULTI.split()), _UNMASKED)
-        return layout
+    if name == "PLBartTokenizer" and declared.settings.get("language_codes") == "multi":
+        return Layout(layout.head, layout.skipped, tuple(_PLBART_MULTI.split()), _UNMASKED)
     if name == "PegasusTokenizer":
         masks = [
             declared.parts.get(role, default if role not in declared.settings else "")

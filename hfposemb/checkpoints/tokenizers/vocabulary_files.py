@@ -173,7 +173,9 @@ def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
     Raises ``SourceError`` for a file that violates its format.
     """
     file = vocabulary_file(_regular_files(folder)) if file is None else vocabulary_file([file])
-    return None if file is None else _reader_of(file)(folder, file)
+    if file is None:
+        return None
+    return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)(folder, file)
 
 
 def of_bytes(tokenizer_class: object) -> Vocabulary | None:
@@ -229,7 +231,8 @@ def needed_files(names: Collection[str]) -> tuple[str, ...]:
 def _regular_files(folder: Path) -> list[str]:
     """Return the names of the regular files of a folder. Raises ``SourceError`` if it cannot be listed."""
     try:
-        return sorted(name for name in os.listdir(folder) if _may_state(name) and is_regular_file(folder / name))
+        known = [name for name in os.listdir(folder) if name in _READERS or _NAMED.fullmatch(name)]
+        return sorted(name for name in known if is_regular_file(folder / name))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -426,11 +429,3 @@ _NAMED = re.compile(
 """Further names of SentencePiece models and tiktoken files, which are read if a folder has only one of them."""
 _BESIDE: Mapping[str, tuple[str, ...]] = {"tokenizer.json": ADDED, "tekken.json": ()}
 """What is read beside a file that states special tokens itself."""
-
-
-def _may_state(name: str) -> bool:
-    return name in _READERS or _NAMED.fullmatch(name) is not None
-
-
-def _reader_of(file: str) -> Callable[[Path, str], Vocabulary]:
-    return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from ...errors import InputError, SourceError
 from ...tables.inputs import Pieces
-from .loading import ready_made, rust
+from .loading import ready_made, rust, tokenizer_of
 from .vocabulary_files import read_vocabulary
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -96,7 +96,7 @@ _ADVICE = "give token ids instead of a text"
 
 
 class Cutter:
-    """Tokenises texts like ``tokenizers.load_tokenizer``, from the files in ``folder``, in a child process.
+    """Tokenises texts like ``loading.load_tokenizer``, from the files in ``folder``, in a child process.
 
     The folder must exist as long as this object. A child is kept for ``IDLE_SECONDS`` and restarted when needed.
     """
@@ -121,7 +121,7 @@ class Cutter:
         return Pieces(tuple(found["texts"]), tuple(found["ids"]))
 
     def joined(self) -> tuple[int, ...]:
-        """Return a number for each token id, the same for tokens of one spelling; see ``spellings``.
+        """Return a number for each token id, the same for tokens of one spelling; see ``joined_spellings``.
 
         Raises:
             SourceError: As for a text, and if there is no tokenizer.json.
@@ -256,9 +256,6 @@ def _serve() -> None:
 
     Runs in the child.
     """
-    from .loading import tokenizer_of
-    from .vocabulary_files import read_vocabulary
-
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # keep library output out of the answers
     folder = Path(json.loads(sys.stdin.buffer.readline())["folder"])
@@ -302,7 +299,6 @@ def _cut(cut: Callable[[str], Pieces], text: str) -> Pieces:
 
 
 def _joined(folder: Path, rows: int) -> Pieces:
-
     _allow(LOAD_SECONDS + (SECONDS_A_ROW + SECONDS_A_SPELLING) * rows)
     return Pieces((), tuple(joined_spellings(folder)))
 
