@@ -32,6 +32,7 @@ from ..findings.compare.comparison import (
     moved_panels,
     named_pairs,
     of_part,
+    pair_choices,
     pairs_html,
     part_choices,
     part_of,
@@ -97,13 +98,12 @@ class Layout:
 
     def _part_and_report(self, session: Session) -> None:
         """Create the field of the part and the two buttons of the report."""
-        parts: list[str] = []  # known once the sources are opened
         self.part_field = gr.Dropdown(
-            part_choices(parts),
+            part_choices(()),  # known once the sources are opened
             value="",
             label="Part",
             filterable=False,
-            visible=bool(parts),
+            visible=False,
             scale=0,
             min_width=160,
         )
@@ -227,7 +227,7 @@ def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **mor
 
 
 def _pair_field(found: Compared, chosen: str | None) -> Any:
-    pair, choices = found.pair(chosen), found.choices
+    pair, choices = found.pair(chosen), pair_choices(found.names)
     value = f"{pair[0]}-{pair[1]}" if pair else None
     return gr.update(choices=choices, value=value, visible=len(choices) > 1)
 
