@@ -8,9 +8,6 @@ from typing import Any
 
 import gradio as gr
 
-from hfposemb.tables.source_parser import parse_source
-from hfposemb.tables.sources import HubSource
-
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
 from ..components.lines import unseen_heading
@@ -27,7 +24,7 @@ from ..lessons.card import lesson_list
 from ..limits import LONGEST_SENTENCE
 from ..session.address import of_sources
 from ..session.opened import Opened
-from ..session.source_names import lent_name
+from ..session.source_names import from_hub
 from ..session.state import Session
 
 TITLE = "Start"
@@ -63,7 +60,7 @@ class Layout:
         Models of the Hub are asked once the page is open: their tokenizers are more to read than their positions.
         """
         choices = which_choices(first)
-        local = all(lent_name(one.text) or not isinstance(parse_source(one.text), HubSource) for one in first)
+        local = not any(from_hub(one.text) for one in first)
         with gr.Column(elem_classes="sentence-card"):
             with gr.Row(elem_classes="controls"):
                 self.text = gr.Textbox(

@@ -34,7 +34,7 @@ from ..findings.chosen_word import (
 from ..findings.tokens.token_head import head_row, reading_row
 from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
-from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
+from ..findings.tokens.token_search import NOT_SEARCHED, picked_word, read_search, write_sought
 from ..findings.tokens.token_selection import (
     NOTHING,
     Selection,
@@ -190,10 +190,7 @@ class Handlers:
         else:
             place, row = told.get("list"), told.get("id")
             source = sources[place] if isinstance(place, int) and 0 <= place < len(sources) else None
-        if source is None or not isinstance(row, int) or not 0 <= row < source.tokens.shape[0]:
-            return [gr.skip()] * 3
-        text = source.tokens.labels[row]
-        return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+        return picked_word(source, row)
 
     def select(
         self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: Happened

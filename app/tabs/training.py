@@ -202,16 +202,11 @@ class Handlers:
         moment = None if run is None else self.known(run, at)
         return gr.skip() if moment is None else course_panels(moment, figure)
 
-    async def follow(
-        self, visitor: Visitor, part: str, wanted: Sequence[Any]
-    ) -> AsyncGenerator[children.Progress, None]:
+    def follow(self, visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         """Read the run in a child process."""
         session, run = self.session, wanted[0][:ARGUMENTS]
         key = run_key(run, public=session.public)
-        async for step in session.jobs.compute(
-            visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS
-        ):
-            yield step
+        return session.jobs.compute(visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS)
 
     def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str, done: dict[str, Any]) -> Any:
         """Request a run again once its folder has more checkpoints than were tried, while the tab is open."""

@@ -16,14 +16,12 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number, percent
 from hfposemb.reports.position_findings import Facts, wave_title
-from hfposemb.tables.source_parser import parse_source
-from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable
 
 from ...components.events import UNFOLDED
 from ...session.address import written
 from ...session.opened import Opened
-from ...session.source_names import lent_name
+from ...session.source_names import from_hub
 from ...session.state import Session
 
 PAIR = ("king", "queen")
@@ -116,7 +114,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
         table = source.table("token")
         if table is None or table.shape[0] * table.shape[1] > MOST_MEASURED:
             continue
-        if lent_name(source.text) is None and isinstance(parse_source(source.text), HubSource):
+        if from_hub(source.text):
             continue  # its words have not been read
         found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
         if found is not None:
