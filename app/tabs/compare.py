@@ -14,7 +14,7 @@ from hfposemb.text import one_line
 
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import folded_controls, unseen_heading
+from ..components.lines import folded_controls, segmented, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
@@ -73,8 +73,8 @@ class Layout:
                 scale=3,
                 min_width=320,
             )
-            self.role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
-            self.method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
+            self.role = segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
+            self.method = segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
             self._part_and_report(session)
         with gr.Column():
             with gr.Column(elem_classes="works"):
@@ -220,10 +220,6 @@ def tab(session: Session) -> None:
     bind_drawing(session, layout, Handlers(session), jobs)
     keep_controls(session, layout)
     bind_report(session, layout, jobs)
-
-
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, **more)
 
 
 def _pair_field(found: Compared, chosen: str | None) -> Any:

@@ -10,7 +10,7 @@ import gradio as gr
 
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import unseen_heading
+from ..components.lines import segmented, unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..components.recipe import COPY_JS
@@ -76,8 +76,7 @@ class Layout:
                     choices, value=choices[0][1] if choices else None, label="Model", min_width=200
                 )
                 examples = [(said, name) for name, said in EXAMPLES.items()]
-                said = "On the model, or by hand"
-                self.example = gr.Radio(examples, value="model", label=said, elem_classes="segmented", min_width=300)
+                self.example = segmented("On the model, or by hand", examples, "model", 300)
             self.steps = gr.HTML(
                 sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
                 js_on_load=COPY_JS,
