@@ -51,7 +51,7 @@ class Layout:
         # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending.
         self.part, self.picked, self.chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
         with gr.Column():
-            self.umaps = session.jobs.bind_umaps()
+            self.umaps = session.jobs.bind(session.jobs.lay_out)
             self.sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
         self.selected = PanelRow((), scope=session.scope, elem_classes="if-any")
         self.together = PanelRow(scope=session.scope, awaited=3, reserve=390)
