@@ -434,18 +434,15 @@ def page(
     from .fetching import publicly
 
     models = opened(sources, report, part=part, public=public)
-
-    def first(share: float, doing: str) -> None:
-        report(0.8 * share, doing)
-
-    found = known if known is not None else _compared(models, draws, first, public=public)
     before = 0.0 if known is not None else 0.8
+    if known is None:
+        known = _compared(models, draws, lambda share, doing: report(before * share, doing), public=public)
 
     def then(share: float, doing: str) -> None:
         report(before + (1 - before) * share, doing)
 
     pairs = publicly(lambda reader: vocabulary_pairs(models, token=reader, limits=PUBLIC_LIMITS)) if public else None
-    return found, write(*models, comparison=found, vocabularies=pairs, progress=then)
+    return known, write(*models, comparison=known, vocabularies=pairs, progress=then)
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,7 @@ def measure(
 
 
 def _key(session: Session, forms: Sequence[Opened]) -> Any:
-    original, quantised = (session.source_key(source, (NAME, LISTED)) for source in forms)
-    return original, quantised
+    return tuple(session.source_key(source, (NAME, LISTED)) for source in forms)
 
 
 def _known(session: Session, forms: Sequence[Opened]) -> QuantisationDamage | None:

@@ -118,15 +118,11 @@ def _row(odd: UndertrainedToken) -> NeighbourRow:
 def _marked(found: UndertrainedTokens) -> list[str]:
     """State which marks the tinted tokens have, and how the rows of added tokens were made."""
     marks = dict.fromkeys(mark for one in found.lists for odd in one.rows for mark in odd.marks)
-    tinted = [f"Tinted: {' or '.join(marks)}."] if marks else []
-    return [*tinted, *_added(found)]
-
-
-def _added(found: UndertrainedTokens) -> list[str]:
-    if found.origin is None:
-        return []
-    count = len(found.origin.rows)
-    return [f"{count:,} {'row was' if count == 1 else 'rows were'} added: {found.origin.sentence}."]
+    said = [f"Tinted: {' or '.join(marks)}."] if marks else []
+    if found.origin is not None:
+        count = len(found.origin.rows)
+        said.append(f"{count:,} {'row was' if count == 1 else 'rows were'} added: {found.origin.sentence}.")
+    return said
 
 
 def _title(source: Opened, found: UndertrainedTokens) -> str:
