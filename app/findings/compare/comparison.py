@@ -382,11 +382,11 @@ def moved_title(word: Move, left: str, right: str) -> str:
     return f"{moved} and keeps {kept} of its {len(word.left)} neighbours"
 
 
-def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
-    """Return the comparison's reason why two sources are not compared."""
+def why_not(found: Compared, pair: tuple[int, int]) -> str:
+    """Return the comparison's reason why the words of two sources are not compared."""
     names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
     for one in found.comparison.missing if found.comparison is not None else ():
-        if [one.role, one.left, one.right] == [role, *names]:
+        if [one.role, one.left, one.right] == ["token", *names]:
             return one_line(one.reason)
     return "This pair was not compared."
 
