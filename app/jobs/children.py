@@ -112,11 +112,10 @@ class Progress:
     drafts: int = 0
 
     def __str__(self) -> str:
-        return self.doing if self.left is None else f"{self.doing} · {duration(self.left)} left"
+        return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
 
 
-def duration(seconds: float) -> str:
-    """Return a time as text, in seconds or minutes."""
+def _duration(seconds: float) -> str:
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
 

@@ -16,7 +16,7 @@ from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource
 
 from ..components.recipe import Recipe
-from ..jobs.lent import name_of
+from ..session.source_names import lent_name
 
 if TYPE_CHECKING:
     from hfposemb.tables.table import EmbeddingTable
@@ -77,7 +77,7 @@ def _hash(source: Opened, role: str) -> str:
 
 def extracted(source: Opened) -> str:
     """Return the expression that opens a source; an object of the host is in a dictionary of those it has given."""
-    if (name := name_of(source.text)) is not None:
+    if (name := lent_name(source.text)) is not None:
         return f"given[{quoted(name)}]"
     return f"hpe.extract({quoted(pinned(source))})"
 

@@ -30,6 +30,11 @@ HUB_PRESETS = {text: "sample:gpt2" if "gpt" in text or "opt" in text else "sampl
 """Hub models on offer, with the sample that replaces each when the Hub is unreachable."""
 
 
+def lent_name(text: str) -> str | None:
+    """Return the name of an object that a host has lent, ``None`` for any other source."""
+    return name_of(text)
+
+
 def from_hub(text: str) -> bool:
     """Return whether a source is a model of the Hub."""
     return name_of(text) is None and isinstance(parse_source(text), HubSource)

@@ -26,7 +26,6 @@ from ..findings.positions.position_tables import WAVES, images
 from ..findings.positions.properties import requirement_row
 from ..findings.positions.rotary_scaling import scaling_panels
 from ..limits import MOST_SOURCES
-from ..recipes.writing import role_of
 from ..session.address import number_up_to, numbers_by_source, text_up_to
 from ..session.background_jobs import BackgroundJob
 from ..session.opened import Opened
@@ -251,8 +250,9 @@ def missing_umaps(opened: Sequence[Opened], dims: int, session: Session) -> list
     """Return the UMAP projections that have yet to be computed, as a ``BackgroundJob`` takes them."""
     wanted = []
     for source, positions in tables_of(opened, 0, session).items():
+        role = "position" if source.part == "position" else f"{source.part}.position"
         if enough(positions) and session.projection(positions.whole, "umap", dims) is None:
-            wanted.append([source.text, role_of(source), dims])
+            wanted.append([source.text, role, dims])
     return wanted
 
 
