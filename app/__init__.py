@@ -21,8 +21,8 @@ events call, and the functions ``bind_…`` and ``keep_controls`` connect the tw
   ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes a result once for all visitors;
   ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it is known.
-- ``session.jobs.bind(work)`` and ``session.jobs.bind_umaps()`` add a progress line and return a ``BackgroundJob``:
-  ``draw`` sets its state ``wanted``, and ``done`` changes when the job has finished, failed or been cancelled.
+- ``session.jobs.bind(work)`` adds a progress line and returns a ``BackgroundJob``: ``draw`` sets its state ``wanted``,
+  and ``done`` changes when the job has finished, failed or been cancelled. ``session.jobs.lay_out`` computes UMAPs.
 - ``session.keep("method", method)`` stores a control's value in the page's URL. Every control that affects what is
   shown is stored, and accordions are created by ``session.fold``.
 - Every ``PanelRow`` gets ``scope=session.scope``. A panel that shows numbers has a ``recipe``, which a test runs.

@@ -1,8 +1,9 @@
-"""One-line components: progress, failure messages, and headings for screen readers."""
+"""One-line components: progress, failure messages, choices, and headings for screen readers."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
@@ -43,6 +44,12 @@ def folded_controls() -> None:
         apply_default_css=False,
         elem_classes="summary",
     )
+
+
+def segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str, **more: Any) -> gr.Radio:
+    """Create a choice between a few values that stand side by side, at least ``width`` pixels wide."""
+    names = ["segmented", *classes]
+    return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, **more)
 
 
 def pending_mark() -> gr.HTML:

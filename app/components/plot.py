@@ -155,7 +155,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
     server.
     """
 
-    def __init__(  # noqa: PLR0913 - those of every Gradio component
+    def __init__(  # noqa: PLR0913 - its own and those that the app gives to Gradio's
         self,
         value: Sequence[Panel] | Panels | Callable[..., Sequence[Panel] | Panels] | None = None,
         *,
@@ -164,15 +164,9 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         swipe: bool = False,
         reserve: int = 0,
         awaited: int = 1,
-        inputs: Any = None,
         visible: bool | Literal["hidden"] = True,
-        elem_id: str | None = None,
         elem_classes: list[str] | str | None = None,
         render: bool = True,
-        key: int | str | tuple[int | str, ...] | None = None,
-        preserved_by_key: list[str] | str | None = None,
-        scale: int | None = None,
-        min_width: int | None = None,
     ) -> None:
         """Create a row.
 
@@ -187,19 +181,14 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         held = f' style="min-height: {reserve}px"' if reserve else ""
         super().__init__(
             value=value,
-            inputs=inputs,
             html_template=f'<hfposemb-row data-panels="{awaited}"{held}></hfposemb-row>',
             css_template=FRAME_CSS,
             js_on_load=LOAD_JS,
             apply_default_css=False,
             visible=visible,
-            elem_id=elem_id,
             elem_classes=elem_classes,
             render=render,
-            key=key,
-            preserved_by_key=preserved_by_key,
-            scale=scale,
-            min_width=min_width,
+            preserved_by_key=None,
         )
 
     def postprocess(self, value: Any) -> Any:
@@ -217,7 +206,7 @@ class PanelRow(gr.HTML, metaclass=NoStub):
         words = {
             "heading": row.heading,
             "subheading": row.subheading,
-            "scale_bars": [_scale_bar(bar) for bar in row.scale_bars],
+            "scale_bars": list(map(vars, row.scale_bars)),
         }
         shown = {
             "scope": self.scope,
@@ -258,18 +247,9 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
         "tools": list(panel.tools),
         "selects": panel.selects or bool(panel.tools),
         "numbers": [list(number) for number in panel.numbers],
-        "legend": [
-            {"name": item.name, "color": item.color, "note": item.note, "pick": item.pick} for item in panel.legend
-        ],
-        "scale_bars": [_scale_bar(bar) for bar in panel.scale_bars],
-        "lists": [
-            {
-                "name": neighbours.name,
-                "color": neighbours.color,
-                "rows": list(map(_neighbour, neighbours.rows)),
-            }
-            for neighbours in panel.lists
-        ],
+        "legend": list(map(vars, panel.legend)),
+        "scale_bars": list(map(vars, panel.scale_bars)),
+        "lists": [{**vars(one), "rows": list(map(_neighbour, one.rows))} for one in panel.lists],
         "chips": list(map(_neighbour, panel.chips)),
     }
     drawings = [{"caption": sendable(drawing.caption), **files.figure(drawing.figure)} for drawing in panel.drawings]
@@ -288,10 +268,6 @@ def _texts(recipe: Recipe, title: str) -> dict[str, Any]:
     space = {"space": os.environ["SPACE_ID"]} if "SPACE_ID" in os.environ else {}
     sent = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
     return {**sent, "local": recipe.local, **space}
-
-
-def _scale_bar(bar: ScaleBar) -> dict[str, Any]:
-    return {"low": bar.low, "high": bar.high, "colors": list(bar.colors), "title": bar.title}
 
 
 def _script() -> dict[str, Any]:

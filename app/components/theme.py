@@ -118,11 +118,9 @@ def theme() -> gr.themes.Base:
             name="text_hfposemb", xxs="12px", xs="12.5px", sm="13px", md="15px", lg="15px", xl="22px", xxl="26px"
         ),
     )
-    coloured: dict[str, str] = {}
-    for variable, role in COLOURS.items():
-        coloured |= _both(variable, role)
     return look.set(
-        **coloured,
+        **{name: PALETTE[role].light for name, role in COLOURS.items()},
+        **{f"{name}_dark": PALETTE[role].dark for name, role in COLOURS.items()},
         **{f"{name}{mode}": "0px" for name in NO_BORDERS for mode in ("", "_dark")},
         **SIZES,
         color_accent=PALETTE["accent"].light,
@@ -162,10 +160,6 @@ def header(*actions: str) -> gr.HTML:
         apply_default_css=False,
         elem_classes="hfposemb-header",
     )
-
-
-def _both(variable: str, role: str) -> dict[str, str]:
-    return {variable: PALETTE[role].light, f"{variable}_dark": PALETTE[role].dark}
 
 
 def _hue() -> gr.themes.Color:

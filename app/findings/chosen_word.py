@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -94,14 +93,8 @@ def with_tokens(opened: Sequence[Opened]) -> list[Opened]:
 
 
 def which_choices(opened: Sequence[Opened]) -> list[tuple[str, str]]:
-    """Return the sources with a token table as choices: name, numbered if repeated, and source text."""
-    counted: Counter[str] = Counter()
-    out = []
-    for source in with_tokens(opened):
-        counted[source.name] += 1
-        again = counted[source.name]
-        out.append((source.name if again == 1 else f"{source.name} {again}", source.text))
-    return out
+    """Return the sources with a token table as choices: name and source text."""
+    return [(source.name, source.text) for source in with_tokens(opened)]
 
 
 def source_of(opened: Sequence[Opened], which: str | None) -> Opened | None:

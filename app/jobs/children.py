@@ -393,7 +393,7 @@ def comparison(
 
     ``part`` selects a part of those models that have it.
     """
-    return _compared(_opened(sources, report, part=part, public=public), draws, report, public=public)
+    return _compared(opened(sources, report, part=part, public=public), draws, report, public=public)
 
 
 def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
@@ -411,7 +411,7 @@ def maps(
     """Compute aligned maps of what two sources share, in the child."""
     from hfposemb.comparison.aligned_maps import align_maps
 
-    left, right = _opened(sources, report, part=part, public=public)
+    left, right = opened(sources, report, part=part, public=public)
     report(0.1, "computing a joint layout")
     return align_maps(left, right, role, method="umap" if method == "umap" else "pca")
 
@@ -432,19 +432,16 @@ def page(
 
     from .fetching import publicly
 
-    opened = _opened(sources, report, part=part, public=public)
-
-    def first(share: float, doing: str) -> None:
-        report(0.8 * share, doing)
-
-    found = known if known is not None else _compared(opened, draws, first, public=public)
+    models = opened(sources, report, part=part, public=public)
     before = 0.0 if known is not None else 0.8
+    if known is None:
+        known = _compared(models, draws, lambda share, doing: report(before * share, doing), public=public)
 
     def then(share: float, doing: str) -> None:
         report(before + (1 - before) * share, doing)
 
-    pairs = publicly(lambda reader: vocabulary_pairs(opened, token=reader, limits=PUBLIC_LIMITS)) if public else None
-    return found, write(*opened, comparison=found, vocabularies=pairs, progress=then)
+    pairs = publicly(lambda reader: vocabulary_pairs(models, token=reader, limits=PUBLIC_LIMITS)) if public else None
+    return known, write(*models, comparison=known, vocabularies=pairs, progress=then)
 
 
 @dataclass(frozen=True)
@@ -475,12 +472,13 @@ def training(
     return Training(run, len(found))
 
 
-def _opened(sources: Sequence[str], report: Report, *, part: str, public: bool) -> list[Embeddings]:
+def opened(sources: Sequence[str], report: Report, *, part: str = "", public: bool) -> list[Embeddings]:
+    """Open sources, in the child, reduced to a part if they have it."""
     from .fetching import extract
 
     report(0.0, "reading the tables")
-    opened = [extract(source, public=public) for source in sources]
-    return [source.part(part) if part in source.positions else source for source in opened]
+    found = [extract(source, public=public) for source in sources]
+    return [source.part(part) if part and part in source.positions else source for source in found]
 
 
 # --- child side of the protocol ---------------------------------------------------------------------------------------

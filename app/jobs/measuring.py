@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .children import Report, opened
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from hfposemb.comparison.quantisation import QuantisationDamage
     from hfposemb.comparison.token_against_head import HeadComparison
     from hfposemb.tables.table import EmbeddingTable
-
-    from .children import Report
 
 
 def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
@@ -122,10 +122,7 @@ def head(source: str, count: int, report: Report, *, public: bool = False) -> He
     """Compare the token table of a source with its output head."""
     from hfposemb.comparison.token_against_head import compare_head
 
-    from .fetching import extract
-
-    report(0.0, "reading the tables")
-    found = extract(source, public=public)
+    (found,) = opened([source], report, public=public)
     return compare_head(found, count=count, progress=_rest(report, "comparing token table and head"))
 
 
@@ -133,10 +130,7 @@ def quantised(sources: Sequence[str], count: int, report: Report, *, public: boo
     """Compare the token tables of a source and its quantised form."""
     from hfposemb.comparison.quantisation import compare_quantised
 
-    from .fetching import extract
-
-    report(0.0, "reading the tables")
-    original, other = (extract(source, public=public) for source in sources)
+    original, other = opened(sources, report, public=public)
     return compare_quantised(original, other, count=count, progress=_rest(report, "comparing with random errors"))
 
 
@@ -144,8 +138,5 @@ def odd(source: str, count: int, report: Report, *, public: bool = False) -> Und
     """Search a source for odd tokens."""
     from hfposemb.analysis.tokens.undertrained import undertrained_tokens
 
-    from .fetching import extract
-
-    report(0.0, "reading the tables")
-    found = extract(source, public=public)
+    (found,) = opened([source], report, public=public)
     return undertrained_tokens(found, count=count, progress=_rest(report, "searching for odd tokens"))

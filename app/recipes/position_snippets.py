@@ -78,15 +78,10 @@ def _of_tables(found: Sequence[Positions], value: str, *, figure: str = "") -> R
     return recipe_of(body, sources, command=command if figure and plain else ())
 
 
-def likeness(found: Sequence[Positions]) -> Recipe:
-    """Return the recipe of the mean cosine by distance of some tables."""
-    return _of_tables(found, "hpe.mean_cosine_by_distance(table)", figure="distance")
-
-
 def profiles(found: Sequence[Positions], others: Mapping[Opened, np.ndarray]) -> Recipe:
     """Return the recipe of similarity by distance, for tables and for mechanisms at the drawn distances."""
     if not others:
-        return likeness(found)
+        return _of_tables(found, "hpe.mean_cosine_by_distance(table)", figure="distance")
     values = {pinned(shown.source): f"hpe.mean_cosine_by_distance({rows(shown)})" for shown in found}
     values |= {pinned(source): f"{position(source)}.profile({_distances(at)})" for source, at in others.items()}
     return recipe_of(dict_lines(values), [*(shown.source for shown in found), *others])

@@ -61,10 +61,6 @@ def _folders() -> Path:
     return removed_at_exit(Account, "hfposemb-visitors-")
 
 
-def _own_folder() -> Path:
-    return Path(tempfile.mkdtemp(dir=_folders()))
-
-
 @dataclass(eq=False)
 class Account:
     """A visitor who has signed in, and what was opened and computed for that visitor alone.
@@ -80,7 +76,7 @@ class Account:
     id: str = field(default_factory=token_urlsafe)
     sources: Kept = field(default_factory=lambda: Kept(SIGNED_IN_SOURCE_BYTES), repr=False)
     files: OwnStore = field(default_factory=OwnStore, repr=False)
-    _folder: Path = field(default_factory=_own_folder, repr=False)
+    _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(dir=_folders())), repr=False)
     _results: dict[Kept, Layered] = field(default_factory=dict, repr=False)
     _timer: Timer | None = field(default=None, repr=False)
     closed: bool = False

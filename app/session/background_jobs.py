@@ -140,10 +140,6 @@ class JobRunner:
     needs: tuple[str, ...]
     running: dict[str, BackgroundJob]
 
-    def bind_umaps(self) -> BackgroundJob:
-        """Create the progress line for UMAP and bind the handlers that compute it."""
-        return self.bind(self.lay_out)
-
     def bind(self, work: Work, *, name: str = "", label: str = "UMAP") -> BackgroundJob:
         """Create a progress line and bind the handlers that run ``work`` when its turn in the queue comes.
 

@@ -94,15 +94,11 @@ class Positions:
 
     def pca(self, dims: int) -> hpe.Projection:
         """Project the positions that are shown by PCA, and measure how well that keeps their neighbourhoods."""
-        if self.complete:
-            return self.session.pca(self.whole, self.drawn(dims))
         return self._result(f"pca {self.drawn(dims)}", lambda: quickly_measured(self.picture(dims), self.table))
 
     def picture(self, dims: int) -> hpe.Projection:
         """Project the positions that are shown by PCA, and measure nothing."""
         dims = self.drawn(dims)
-        if self.complete:
-            return self.session.picture(self.whole, dims)
         return self._result(f"picture {dims}", lambda: first_picture(self.table, dims))
 
     def umap(self, dims: int) -> hpe.Projection | None:

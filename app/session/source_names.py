@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from hfposemb.tables import source_names
+from hfposemb.tables.source_parser import parse_source
+from hfposemb.tables.sources import HubSource
 from hfposemb.text import display
 
 from ..jobs.lent import name_of
@@ -31,6 +33,11 @@ HUB_PRESETS = {text: "sample:gpt2" if "gpt" in text or "opt" in text else "sampl
 def lent_name(text: str) -> str | None:
     """Return the name of an object that a host has lent, ``None`` for any other source."""
     return name_of(text)
+
+
+def from_hub(text: str) -> bool:
+    """Return whether a source is a model of the Hub."""
+    return name_of(text) is None and isinstance(parse_source(text), HubSource)
 
 
 def short_name(text: str) -> str:

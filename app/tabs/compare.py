@@ -14,7 +14,7 @@ from hfposemb.text import one_line
 
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import folded_controls, unseen_heading
+from ..components.lines import folded_controls, segmented, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow, Panels
 from ..components.recipe import COPY_JS
@@ -32,6 +32,7 @@ from ..findings.compare.comparison import (
     moved_panels,
     named_pairs,
     of_part,
+    pair_choices,
     pairs_html,
     part_choices,
     part_of,
@@ -72,8 +73,8 @@ class Layout:
                 scale=3,
                 min_width=320,
             )
-            self.role = _segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
-            self.method = _segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
+            self.role = segmented("Table", [POSITIONS, TOKENS], POSITIONS, 210, scale=0)
+            self.method = segmented("Projection", ["PCA", "UMAP"], "PCA", 160, scale=0)
             self._part_and_report(session)
         with gr.Column():
             with gr.Column(elem_classes="works"):
@@ -97,13 +98,12 @@ class Layout:
 
     def _part_and_report(self, session: Session) -> None:
         """Create the field of the part and the two buttons of the report."""
-        parts: list[str] = []  # known once the sources are opened
         self.part_field = gr.Dropdown(
-            part_choices(parts),
+            part_choices(()),  # known once the sources are opened
             value="",
             label="Part",
             filterable=False,
-            visible=bool(parts),
+            visible=False,
             scale=0,
             min_width=160,
         )
@@ -222,12 +222,8 @@ def tab(session: Session) -> None:
     bind_report(session, layout, jobs)
 
 
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, **more: Any) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes="segmented", min_width=width, **more)
-
-
 def _pair_field(found: Compared, chosen: str | None) -> Any:
-    pair, choices = found.pair(chosen), found.choices
+    pair, choices = found.pair(chosen), pair_choices(found.names)
     value = f"{pair[0]}-{pair[1]}" if pair else None
     return gr.update(choices=choices, value=value, visible=len(choices) > 1)
 

@@ -13,7 +13,7 @@ from hfposemb.reports.position_findings import Value
 
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import folded_controls, unseen_heading
+from ..components.lines import folded_controls, segmented, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import Panel, PanelRow
 from ..findings.positions import probing, shifts
@@ -50,7 +50,7 @@ class Layout:
         # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending.
         self.part, self.picked, self.chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
         with gr.Column():
-            self.umaps = session.jobs.bind_umaps()
+            self.umaps = session.jobs.bind(session.jobs.lay_out)
             self.sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
         self.selected = PanelRow((), scope=session.scope, elem_classes="if-any")
         self.together = PanelRow(scope=session.scope, awaited=3, reserve=390)
@@ -79,16 +79,11 @@ class Layout:
         view, last, parts = View(), longest(opened, session) - 1, parts_of(opened)
         folded_controls()
         with gr.Row(elem_classes="controls"):
-            self.method = gr.Radio(
-                [("PCA", "pca"), ("UMAP", "umap")],
-                value=view.method,
-                label="Projection",
-                **_SEGMENTED | {"min_width": 165},
-            )
-            self.dims = gr.Radio([("2-D", 2), ("3-D", 3)], value=view.dims, label="Dimensions", **_SEGMENTED)
-            self.length = gr.Radio(
-                [("All", 0), ("128", 128), ("32", 32)], value=0, label="Positions", **_SEGMENTED | {"min_width": 185}
-            )
+            methods, dims = [("PCA", "pca"), ("UMAP", "umap")], [("2-D", 2), ("3-D", 3)]
+            lengths = [("All", 0), ("128", 128), ("32", 32)]
+            self.method = segmented("Projection", methods, view.method, 165, "seldom", scale=0)
+            self.dims = segmented("Dimensions", dims, view.dims, 140, "seldom", scale=0)
+            self.length = segmented("Positions", lengths, 0, 185, "seldom", scale=0)
             self.marked = gr.Slider(
                 0, max(last, 1), value=min(view.marked, last), step=1, label="Marked position", scale=2, min_width=200
             )
@@ -277,6 +272,3 @@ def clicked(event: Happened) -> Any:
 
 def _same(value: Value) -> Value:
     return value
-
-
-_SEGMENTED: dict[str, Any] = {"elem_classes": ["segmented", "seldom"], "scale": 0, "min_width": 140}

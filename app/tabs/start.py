@@ -8,12 +8,9 @@ from typing import Any
 
 import gradio as gr
 
-from hfposemb.tables.source_parser import parse_source
-from hfposemb.tables.sources import HubSource
-
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import unseen_heading
+from ..components.lines import segmented, unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..components.recipe import COPY_JS
@@ -27,7 +24,7 @@ from ..lessons.card import lesson_list
 from ..limits import LONGEST_SENTENCE
 from ..session.address import of_sources
 from ..session.opened import Opened
-from ..session.source_names import lent_name
+from ..session.source_names import from_hub
 from ..session.state import Session
 
 TITLE = "Start"
@@ -63,7 +60,7 @@ class Layout:
         Models of the Hub are asked once the page is open: their tokenizers are more to read than their positions.
         """
         choices = which_choices(first)
-        local = all(lent_name(one.text) or not isinstance(parse_source(one.text), HubSource) for one in first)
+        local = not any(from_hub(one.text) for one in first)
         with gr.Column(elem_classes="sentence-card"):
             with gr.Row(elem_classes="controls"):
                 self.text = gr.Textbox(
@@ -79,8 +76,7 @@ class Layout:
                     choices, value=choices[0][1] if choices else None, label="Model", min_width=200
                 )
                 examples = [(said, name) for name, said in EXAMPLES.items()]
-                said = "On the model, or by hand"
-                self.example = gr.Radio(examples, value="model", label=said, elem_classes="segmented", min_width=300)
+                self.example = segmented("On the model, or by hand", examples, "model", 300)
             self.steps = gr.HTML(
                 sentence_steps(first, FIRST_SENTENCE, "model") if local else "",
                 js_on_load=COPY_JS,

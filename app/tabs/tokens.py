@@ -16,7 +16,7 @@ from hfposemb.text import one_line
 from ..components.events import EACH, QUIET, State
 from ..components.files import kept_file
 from ..components.happened import Happened
-from ..components.lines import folded_controls, unseen_heading
+from ..components.lines import folded_controls, segmented, unseen_heading
 from ..components.page_script import on_event
 from ..components.plot import PanelRow
 from ..findings.chosen_word import (
@@ -34,7 +34,7 @@ from ..findings.chosen_word import (
 from ..findings.tokens.token_head import head_row, reading_row
 from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
-from ..findings.tokens.token_search import NOT_SEARCHED, read_search, write_sought
+from ..findings.tokens.token_search import NOT_SEARCHED, picked_word, read_search, write_sought
 from ..findings.tokens.token_selection import (
     NOTHING,
     Selection,
@@ -108,11 +108,11 @@ class Layout:
 
     def _toolbar(self, choices: Sequence[Any], first: str | None) -> None:
         """Create the map's controls."""
-        self.which_field = _segmented("Source", choices, first, 204, "names", visible=len(choices) > 1)
-        self.table_field = _segmented("Table", list(TABLES.items()), "token", 159, visible=False)
-        self.method_field = _segmented("Projection", list(METHODS), "UMAP", 139, "seldom")
-        self.dims = _segmented("Dimensions", ["2-D", "3-D"], "2-D", 114, "seldom")
-        self.color = _segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244, "seldom")
+        self.which_field = segmented("Source", choices, first, 204, "names", scale=0, visible=len(choices) > 1)
+        self.table_field = segmented("Table", list(TABLES.items()), "token", 159, scale=0, visible=False)
+        self.method_field = segmented("Projection", list(METHODS), "UMAP", 139, "seldom", scale=0)
+        self.dims = segmented("Dimensions", ["2-D", "3-D"], "2-D", 114, "seldom", scale=0)
+        self.color = segmented("Colour", ["Class", "Id", "Norm", "Trust"], "Class", 244, "seldom", scale=0)
 
     def _search_fields(self) -> None:
         """Create the search field, and the choices whether it is a pattern and whether the rows are centred."""
@@ -190,10 +190,7 @@ class Handlers:
         else:
             place, row = told.get("list"), told.get("id")
             source = sources[place] if isinstance(place, int) and 0 <= place < len(sources) else None
-        if source is None or not isinstance(row, int) or not 0 <= row < source.tokens.shape[0]:
-            return [gr.skip()] * 3
-        text = source.tokens.labels[row]
-        return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+        return picked_word(source, row)
 
     def select(
         self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: Happened
@@ -279,11 +276,6 @@ def _own_folds(session: Session, table: gr.State, which: gr.State, field: gr.Rad
     box, unfolded = session.fold("odd", "Odd tokens: which did training hardly touch?")
     with box:
         odd_row(session, [table, which], field, picked, unfolded)
-
-
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str, **more: Any) -> gr.Radio:
-    names = ["segmented", *classes]
-    return gr.Radio(choices, value=value, label=label, elem_classes=names, min_width=width, scale=0, **more)
 
 
 def draw_table_field(opened: Sequence[Opened], table: str) -> Any:

@@ -19,7 +19,7 @@ from hfposemb.text import one_line
 from .. import limits
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import unseen_heading
+from ..components.lines import segmented, unseen_heading
 from ..components.page_script import on_load
 from ..components.plot import Panel, PanelRow, Panels
 from ..findings.training_run import (
@@ -117,18 +117,9 @@ class Layout:
         """Create the toolbar."""
         choices = [(source.name, text) for text, source in runs.items()]
         with gr.Row(elem_classes="controls"):
-            self.which = gr.Radio(
-                choices,
-                value=next(iter(runs), None),
-                label="Source",
-                elem_classes="segmented",
-                min_width=246,
-                scale=0,
-                visible=len(choices) > 1,
-            )
-            self.role = gr.Radio(
-                list(ROLES), value="Positions", label="Table", elem_classes="segmented", min_width=184, scale=0
-            )
+            first = next(iter(runs), None)
+            self.which = segmented("Source", choices, first, 246, scale=0, visible=len(choices) > 1)
+            self.role = segmented("Table", list(ROLES), "Positions", 184, scale=0)
             self.pattern = gr.Textbox(
                 PATTERN,
                 label="Revisions (pattern, such as step*)",
@@ -202,16 +193,11 @@ class Handlers:
         moment = None if run is None else self.known(run, at)
         return gr.skip() if moment is None else course_panels(moment, figure)
 
-    async def follow(
-        self, visitor: Visitor, part: str, wanted: Sequence[Any]
-    ) -> AsyncGenerator[children.Progress, None]:
+    def follow(self, visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         """Read the run in a child process."""
         session, run = self.session, wanted[0][:ARGUMENTS]
         key = run_key(run, public=session.public)
-        async for step in session.jobs.compute(
-            visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS
-        ):
-            yield step
+        return session.jobs.compute(visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS)
 
     def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str, done: dict[str, Any]) -> Any:
         """Request a run again once its folder has more checkpoints than were tried, while the tab is open."""

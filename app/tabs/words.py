@@ -15,7 +15,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ..components.events import EACH, QUIET, State
 from ..components.happened import Happened
-from ..components.lines import folded_controls, unseen_heading
+from ..components.lines import folded_controls, segmented, unseen_heading
 from ..components.plot import Panel, PanelRow, Panels
 from ..findings.chosen_word import source_of, which_choices
 from ..findings.positions import logits
@@ -157,7 +157,7 @@ class Layout:
                 self.which = gr.Dropdown(
                     choices, value=choices[0][1] if choices else None, label="Source", min_width=240
                 )
-                self.whose = _segmented("Positions from", whoses, "own", 340, "words-whose", "seldom")
+                self.whose = segmented("Positions from", whoses, "own", 340, "words-whose", "seldom")
 
     def _finding_card(self, scope: str) -> None:
         """Create the card of the finding: its panel, the amplitude, the scale and the words of the sentence."""
@@ -167,7 +167,7 @@ class Layout:
                 with gr.Column(scale=4, min_width=300):
                     self.amplitude = gr.Slider(0, 4, 1, step=0.25, label="Position amplitude (1 = as in the model)")
                 with gr.Column(scale=0, min_width=304):
-                    self.size = _segmented("Position norm", SIZES, SCALED, 290, "seldom")
+                    self.size = segmented("Position norm", SIZES, SCALED, 290, "seldom")
                 with gr.Column(scale=5, min_width=300):
                     self.words = gr.HTML("", js_on_load=STRIP_JS, apply_default_css=False, elem_classes="words-strip")
 
@@ -254,10 +254,6 @@ def _anchor_field() -> gr.Dropdown:
             label="Anchor words",
             elem_classes="anchor-words",
         )
-
-
-def _segmented(label: str, choices: Sequence[Any], value: Any, width: int, *classes: str) -> gr.Radio:
-    return gr.Radio(choices, value=value, label=label, elem_classes=["segmented", *classes], min_width=width)
 
 
 def read_controls(*values: Any) -> Asked:

@@ -139,11 +139,6 @@ class Compared:
         """Index pairs of the sources."""
         return list(combinations(range(len(self.sources)), 2))
 
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        """Every pair of sources as a choice: label and value."""
-        return pair_choices(self.names)
-
     def pair(self, chosen: str | None) -> tuple[int, int] | None:
         """Return the selected pair, or the first."""
         known = {f"{left}-{right}": (left, right) for left, right in self.pairs}
@@ -160,6 +155,13 @@ class Compared:
         names = [self.own_name(place) for place in pair]
         found = self.comparison.moves if self.comparison is not None else ()
         return next((one for one in found if [one.left, one.right] == names), None)
+
+
+def chosen_pair(opened: Sequence[Opened], chosen: str | None) -> tuple[Opened, Opened] | None:
+    """Return the sources of the selected pair, or the first, of those that could be opened."""
+    having = tuple(source for source in opened if source.embeddings is not None)
+    pair = Compared(having, None, done=False).pair(chosen)
+    return None if pair is None else (having[pair[0]], having[pair[1]])
 
 
 def comparison_key(texts: Sequence[str], *, public: bool, what: str = "comparison", part: str = "") -> Hashable:
@@ -337,7 +339,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     moves = found.moves(pair)
     if moves is None:
         still = "The search was stopped." if found.stopped else "Searching…"
-        return Panels((_said(empty, why_not(found, pair) if found.done else still),))
+        return Panels((replace(empty, message=why_not(found, pair) if found.done else still),))
     word = moves.most[at] if 0 <= at < len(moves.most) else moves.most[0]
     shared = {label for label, _ in word.left} & {label for label, _ in word.right}
     lists = (
@@ -368,10 +370,6 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     )
 
 
-def _said(panel: Panel, message: str) -> Panel:
-    return Panel(panel.key, panel.title, message=message, help=panel.help)
-
-
 def _near(source: Opened, near: Sequence[tuple[str, float]], shared: set[str]) -> NeighbourList:
     rows = (NeighbourRow(shown(label), value, label in shared, place) for place, (label, value) in enumerate(near))
     return NeighbourList(source.name, source.color, tuple(rows))
@@ -384,11 +382,11 @@ def moved_title(word: Move, left: str, right: str) -> str:
     return f"{moved} and keeps {kept} of its {len(word.left)} neighbours"
 
 
-def why_not(found: Compared, pair: tuple[int, int], role: str = "token") -> str:
-    """Return the comparison's reason why two sources are not compared."""
+def why_not(found: Compared, pair: tuple[int, int]) -> str:
+    """Return the comparison's reason why the words of two sources are not compared."""
     names = [found.sources[place].embeddings.name for place in pair]  # type: ignore[union-attr]
     for one in found.comparison.missing if found.comparison is not None else ():
-        if [one.role, one.left, one.right] == [role, *names]:
+        if [one.role, one.left, one.right] == ["token", *names]:
             return one_line(one.reason)
     return "This pair was not compared."
 
@@ -471,25 +469,19 @@ class ComparisonJobs:
         having = self.comparable(due)
         return [having, self.taken(due, part), uuid4().hex] if having else []
 
-    async def measure(
-        self, visitor: Visitor, place: str, wanted: Sequence[Any]
-    ) -> AsyncGenerator[children.Progress, None]:
+    def measure(self, visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         """Compute chance levels and pairs."""
         texts, part = wanted[:2]
         key = comparison_key(texts, public=self.session.public, part=part)
         work = partial(children.comparison, part=part)
-        async for step in self.session.jobs.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS):
-            yield step
+        return self.session.jobs.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS)
 
-    async def lay_out(
-        self, visitor: Visitor, place: str, wanted: Sequence[Any]
-    ) -> AsyncGenerator[children.Progress, None]:
+    def lay_out(self, visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
         """Compute the two maps."""
         texts, role, method, part = wanted[0]
         key = maps_key(texts, role, method, public=self.session.public, part=part)
         work = partial(children.maps, part=part)
-        async for step in self.session.jobs.compute(visitor, place, key, wanted[0], work, texts, role, method):
-            yield step
+        return self.session.jobs.compute(visitor, place, key, wanted[0], work, texts, role, method)
 
     def ask_report(self, due: list[Any], part: str | None) -> Any:
         """Request the report."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from ...jobs import measuring
 from ...recipes.comparison_snippets import of_pair
 from ...session.library import allowed, source_key
 from ..start.file_checks import has_files
-from .comparison import Compared
+from .comparison import chosen_pair
 
 if TYPE_CHECKING:
     from ...jobs.children import Progress
@@ -102,12 +101,8 @@ def pair_key(name: str, a: str, b: str, *, public: bool) -> Hashable:
 
 def sides_of(opened: Sequence[Opened], chosen: str | None, session: Session) -> tuple[Opened, Opened] | None:
     """Return the sources of the chosen pair; ``None`` if one of them has no files, as a closed form."""
-    having = tuple(source for source in opened if source.embeddings is not None)
-    pair = Compared(having, None, done=False).pair(chosen)
-    if pair is None:
-        return None
-    first, second = (having[place] for place in pair)
-    return (first, second) if has_files(first, session) and has_files(second, session) else None
+    sides = chosen_pair(opened, chosen)
+    return sides if sides is not None and all(has_files(source, session) for source in sides) else None
 
 
 def _known(session: Session, question: PairQuestion, sides: tuple[Opened, Opened]) -> Mapping[str, Any] | None:
@@ -116,15 +111,13 @@ def _known(session: Session, question: PairQuestion, sides: tuple[Opened, Opened
     return found
 
 
-async def measure(
+def measure(
     session: Session, question: PairQuestion, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
 ) -> AsyncGenerator[Progress, None]:
     """Answer for the sources ``[[a, b]]`` in a child process."""
     a, b = wanted[0][:2]
     key = pair_key(question.name, a, b, public=session.public)
-    async with aclosing(session.jobs.compute(visitor, part, key, list(wanted[0]), question.compute, a, b)) as steps:
-        async for progress in steps:
-            yield progress
+    return session.jobs.compute(visitor, part, key, list(wanted[0]), question.compute, a, b)
 
 
 def pair_page(

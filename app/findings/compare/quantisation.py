@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -21,7 +20,7 @@ from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Pane
 from ...jobs import measuring
 from ...recipes import comparison_snippets
 from ..chosen_word import shown
-from .comparison import Compared
+from .comparison import chosen_pair
 
 if TYPE_CHECKING:
     from hfposemb.comparison.quantisation import QuantisationDamage
@@ -46,11 +45,7 @@ a scale per row or block makes errors that follow the lengths of the vectors, so
 
 def forms_of(opened: Sequence[Opened], chosen: str | None) -> tuple[Opened, Opened] | None:
     """Return the original and the quantised one of the chosen pair; ``None`` if it is not a model in both forms."""
-    having = tuple(source for source in opened if source.embeddings is not None)
-    pair = Compared(having, None, done=False).pair(chosen)
-    if pair is None:
-        return None
-    sources = {id(having[place].embeddings): having[place] for place in pair}
+    sources = {id(source.embeddings): source for source in chosen_pair(opened, chosen) or ()}
     forms = quantised_pair([source.embeddings for source in sources.values() if source.embeddings is not None])
     return None if forms is None else (sources[id(forms[0])], sources[id(forms[1])])
 
@@ -60,21 +55,17 @@ def wanted_of(session: Session, forms: tuple[Opened, Opened] | None) -> list[lis
     return [] if forms is None or _known(session, forms) is not None else [[source.text for source in forms]]
 
 
-async def measure(
+def measure(
     session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
 ) -> AsyncGenerator[Progress, None]:
     """Compare the sources ``[[original, quantised]]`` in a child process."""
     texts = list(wanted[0][:2])
     key = _key(session, session.open(texts))
-    steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.quantised, texts, LISTED)
-    async with aclosing(steps):
-        async for progress in steps:
-            yield progress
+    return session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.quantised, texts, LISTED)
 
 
 def _key(session: Session, forms: Sequence[Opened]) -> Any:
-    original, quantised = (session.source_key(source, (NAME, LISTED)) for source in forms)
-    return original, quantised
+    return tuple(session.source_key(source, (NAME, LISTED)) for source in forms)
 
 
 def _known(session: Session, forms: Sequence[Opened]) -> QuantisationDamage | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -27,11 +26,8 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar
 from ...components.recipe import Recipe
 from ...recipes import sentence_snippets
-from ...session.library import allowed, source_key
 from ...session.opened import Opened
 from ...session.state import Session
-
-Value = TypeVar("Value")
 
 NEEDS = ("position", "token", "inputs", "attention")
 FILES = ("PNG", "SVG")
@@ -166,8 +162,9 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
     word = next((int(i) for i, kind in zip(split.ids, classes, strict=True) if TOKEN_CLASSES[kind] != "special"), None)
     if word is None:
         return replace(empty, message="The sentence has only special tokens. Add a word to repeat.")
-    found = _once(
-        source, session, ("identical", word), partial(attention_logits.identical_word_logits, source.embeddings, word)
+    found = session.library.results.make(
+        session.source_key(source, ("identical", word)),
+        partial(attention_logits.identical_word_logits, source.embeddings, word),
     )
     near = np.abs(found.distances) <= NEAR
     at, mean, even, low, high = (
@@ -205,14 +202,6 @@ def identical_title(found: attention_logits.Identical) -> str:
         f"With one word repeated, {where} gets {value} of the attention "
         f"(uniform: {percent(float(found.uniform[place]))})"
     )
-
-
-def _once(source: Opened, session: Session, what: tuple[object, ...], maker: Callable[[], Value]) -> Value:
-    """Compute a result of a source once for all visitors."""
-    assert source.embeddings is not None
-    key = source_key(allowed(source.text, public=session.public), public=session.public)
-    commits = tuple(table.provenance.commit for table in source.embeddings.tables.values())
-    return session.library.results.make((*what, key, commits), maker)
 
 
 # --- all sources ------------------------------------------------------------------------------------------------------
@@ -267,10 +256,8 @@ def _by_distance(source: Opened, session: Session) -> attention_logits.ByDistanc
         raise HfposembError(source.error)
     if session.library.opened(source.text, NEEDS, public=session.public) is None:
         raise HfposembError("its first layer has not been read from the Hub")
-    return _once(
-        source,
-        session,
-        ("logits by distance",),
+    return session.library.results.make(
+        session.source_key(source, ("logits by distance",)),
         partial(attention_logits.logits_by_distance, source.embeddings, longest=LONGEST),
     )
 

@@ -206,8 +206,7 @@ def _low(matrix: go.Figure) -> go.Figure:
 
 def kernel_finding(encoding: PositionEncoding) -> str:
     """State how fast the kernel of a rotary encoding falls."""
-    at = half_at(encoding)
-    return f"Its kernel falls below .5 {at}"
+    return f"Its kernel falls below .5 {half_at(encoding)}"
 
 
 def half_at(encoding: PositionEncoding) -> str:

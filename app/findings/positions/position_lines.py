@@ -44,19 +44,13 @@ def mirrored(series: Sequence[Series]) -> list[Series]:
 def lines(opened: Sequence[Opened], length: int, session: Session) -> Panels:
     """Draw similarity by distance in one plot per unit, norms, and explained variance."""
     found = tables_of(opened, length, session)
-    drawn = [
-        *distance_panels(opened, found, length),
-        *table_panels({source: positions.facts for source, positions in found.items()}, found, session),
-    ]
-    return _in_columns(drawn)
+    return _in_columns([*distance_panels(opened, found, length), *table_panels(found, session)])
 
 
 def spectra(opened: Sequence[Opened], length: int, session: Session) -> Panels:
     """Draw the strength of waves by period in all tables, and the wavelengths of every rotary source."""
     found = tables_of(opened, length, session)
-    facts = {source: positions.facts for source, positions in found.items()}
-    drawn = [wave_panel(facts, found)] if any(fact.waves is not None for fact in facts.values()) else []
-    return _in_columns([*drawn, *wavelength_panels(opened), *buildup_panel(opened, session)])
+    return _in_columns([*wave_panel(found), *wavelength_panels(opened), *buildup_panel(opened, session)])
 
 
 def _in_columns(drawn: Sequence[Panel]) -> Panels:
@@ -125,18 +119,17 @@ def bias_back(encoding: PositionEncoding) -> str:
     return number(float(encoding.profile(np.array([-EXAMPLE]))[0]), digits=2)
 
 
-def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
+def table_panels(found: Mapping[Opened, Positions], session: Session) -> list[Panel]:
     """Draw norms and explained variance of all sources that have vectors, in one plot each."""
+    facts = {source: positions.facts for source, positions in found.items()}
     by_name = {source.name: fact for source, fact in facts.items()}
     drawn: list[Panel] = []
     if long := {s: fact for s, fact in facts.items() if (fact.norms > 0).sum() > 1}:
         norms = [
             series_of(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
         ]
-        figure, recipe = (
-            line_figures.norms_by_position(norms, height=HEIGHT),
-            position_snippets.lengths([found[s] for s in long]),
-        )
+        figure = line_figures.norms_by_position(norms, height=HEIGHT)
+        recipe = position_snippets.lengths([found[s] for s in long])
         panel = _panel("norms", norm_title(by_name), figure, HELP["norms"], "Euclidean norm, log scale", recipe)
         drawn.append(replace(panel, tools=("Range",)))
     if parts := {
@@ -151,9 +144,12 @@ def table_panels(facts: Mapping[Opened, Facts], found: Mapping[Opened, Positions
     return drawn
 
 
-def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]) -> Panel:
-    """Draw the strength of waves by period in the columns of all tables, with the level of noise."""
+def wave_panel(tables: Mapping[Opened, Positions]) -> list[Panel]:
+    """Draw the strength of waves by period in the columns of all tables, with the level of noise; nothing without."""
+    facts = {source: positions.facts for source, positions in tables.items()}
     found = {source: fact.waves for source, fact in facts.items() if fact.waves is not None}
+    if not found:
+        return []
     series = [
         series_of(
             source,
@@ -167,9 +163,8 @@ def wave_panel(facts: Mapping[Opened, Facts], tables: Mapping[Opened, Positions]
     figure = wave_figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
-    return _panel(
-        "waves", title, figure, HELP["waves"], foot, position_snippets.waves([tables[source] for source in found])
-    )
+    recipe = position_snippets.waves([tables[source] for source in found])
+    return [_panel("waves", title, figure, HELP["waves"], foot, recipe)]
 
 
 def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
@@ -185,12 +180,8 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
             figure = wave_figures.wavelengths(
                 encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}"
             )
-            key, title, recipe = (
-                f"wavelengths {source.text}",
-                wavelength_title(encoding),
-                position_snippets.wavelengths(source),
-            )
-            panel = _panel(key, title, figure, HELP["wavelengths"], still(encoding), recipe)
+            key, recipe = f"wavelengths {source.text}", position_snippets.wavelengths(source)
+            panel = _panel(key, wavelength_title(encoding), figure, HELP["wavelengths"], still(encoding), recipe)
             drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
     return drawn
 

@@ -19,6 +19,7 @@ from ...components.recipe import COPY_JS, folded_code
 from ...jobs import children
 from ...jobs.visitor import Visitor
 from ...recipes import position_snippets
+from ...recipes.writing import role_of
 from ...session.opened import Opened
 from ...session.shown_positions import of_part, tables_of
 from ...session.state import Session
@@ -30,7 +31,7 @@ Found = Mapping[str, "tuple[Probe, Probe]"]
 
 QUESTION = "Can a linear model decode the position from a vector?"
 MEASURE = "Run the probes"
-ABSOLUTE, RELATIVE = "absolute", "relative"
+RELATIVE = "relative"
 HEADS = {
     "absolute": ("Absolute", "all columns, as in the paper"),
     "absolute, 32 components": ("Absolute, stable", "32 leading components"),
@@ -47,11 +48,6 @@ EXPLAINED = (
     "Mean ± standard deviation over 5 seeds. Below each number is the same for Gaussian noise of the same size and "
     "scale, whose vectors have no order, over 2 seeds. Wang and Chen, EMNLP 2020, section 4.1.",
 )
-
-
-def role_of(source: Opened) -> str:
-    """Return the role of the table whose positions are shown."""
-    return "position" if source.part == "position" else f"{source.part}.position"
 
 
 def known(opened: Sequence[Opened], session: Session) -> dict[Opened, Found | None]:

@@ -79,24 +79,19 @@ def scaling_panels(opened: Sequence[Opened], session: Session) -> Panels:
 
 
 def _of_source(source: Opened, session: Session) -> list[Panel]:
-    encoding = source.position
+    encoding, embeddings = source.position, source.embeddings
     assert isinstance(encoding, Rotary)
+    assert embeddings is not None  # otherwise it has no position
     pairs, trained = len(encoding.inv_freq), encoding.trained_length or encoding.length
     if pairs > MOST_PAIRS:
         said = f"It has {pairs:,} pairs, too many to compare here. Run: hfposemb rope {source.text}"
         return [Panel(f"rope {source.text}", "", source=(source.name, ""), color=source.color, message=said, span=2)]
     search = None if pairs * trained <= SEARCHED else 0
+    bounds = {} if search is None else {"search": search}
     key = ("rope", source_key(allowed(source.text, public=session.public), public=session.public), source.part)
-    report = session.library.results.make(key, lambda: _measured(source, search))
+    report = session.library.results.make(key, lambda: rope_report(embeddings, part=source.part, **bounds))
     kernels = [_kernel_panel(source, report, multiple, search) for multiple in MULTIPLES if report.effects]
     return [*kernels, _agreement_panel(source, report, search)]
-
-
-def _measured(source: Opened, search: int | None) -> RopeReport:
-    assert source.embeddings is not None  # otherwise it has no position
-    if search is None:
-        return rope_report(source.embeddings, part=source.part)
-    return rope_report(source.embeddings, part=source.part, search=search)
 
 
 def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int | None) -> Panel:

@@ -31,7 +31,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, tables_of
+from ...session.shown_positions import FILES, Positions, of_part, tables_of
 from ...session.state import Session
 from .sinusoid_claims import rotation_panel
 
@@ -93,9 +93,13 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
         message = " ".join(said) or "None of the sources has position vectors. Try sample:gpt2."
         return Panels((Panel("shifts", "No position table to shift", message=message),))
     tables = {source: tables[source] for source in found}
-    curves = [curve_panel(split, found, which, said) for split in SPLITS]
-    recipes = [position_snippets.shifts(list(tables.values()), which, split) for split in SPLITS]
-    drawn = [replace(panel, recipe=recipe) for panel, recipe in zip(curves, recipes, strict=True)]
+    drawn = [
+        replace(
+            curve_panel(split, found, which, said),
+            recipe=position_snippets.shifts(list(tables.values()), which, split),
+        )
+        for split in SPLITS
+    ]
     drawn += [plane_panel(tables, step, session), rotation_panel(step)]
     facts = {source.name: positions.facts for source, positions in tables.items()}
     about = "Fitted on three quarters of the positions, tested on the rest. The first and last rows are left out."
@@ -189,8 +193,6 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
 
 def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
     """Create the accordion, closed; it is computed when opened, and again when the sources change."""
-    from ...session.shown_positions import of_part
-
     box, asked = session.fold("shifts", QUESTION)
     with box:
         with gr.Row(elem_classes="controls"):

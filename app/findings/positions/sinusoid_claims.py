@@ -37,7 +37,7 @@ MAP_HEIGHT, MATRIX_HEIGHT, CLOCK_HEIGHT = 170, 230, 130
 
 def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ...]:
     """Draw the map of positions as pairs of sine and cosine are added; nothing without a sinusoid."""
-    shape = next((_shape(source) for source in opened if _is_sinusoid(source)), None)
+    shape = next((source.position.table.shape for source in opened if _is_sinusoid(source)), None)
     if shape is None or shape[1] < 2 * BUILT[1]:
         return ()
     length, width = min(shape[0], LENGTH), shape[1]
@@ -91,11 +91,6 @@ def _is_sinusoid(source: Opened) -> bool:
         return isinstance(named, BuiltinSource) and named.name == "sinusoidal" and source.position.kind == "sinusoidal"
     except hpe.HfposembError:
         return False
-
-
-def _shape(source: Opened) -> tuple[int, int]:
-    rows, width = source.position.table.shape
-    return rows, width
 
 
 def rotation_panel(step: int) -> Panel:

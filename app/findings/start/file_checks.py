@@ -23,7 +23,6 @@ from ...jobs.children import JobError
 from ...jobs.visitor import Visitor
 from ...limits import CHECKED_AT_ONCE
 from ...recipes.writing import command_line, dict_lines, pinned, quoted, recipe_of
-from ...session.background_jobs import BackgroundJob
 from ...session.library import allowed, reader, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_name
@@ -32,8 +31,6 @@ from ...session.state import Session
 if TYPE_CHECKING:
     from hfposemb.checks.check_report import CheckReport
     from hfposemb.checks.findings import Finding
-
-    from ...session.opened import Opened
 
 
 def checks(sources: Sequence[Opened]) -> Recipe:
@@ -100,14 +97,11 @@ def checked(opened: Sequence[Opened], session: Session) -> dict[Opened, CheckRep
         if found is None and is_quick(source, session):
             key = check_key(source.text, public=session.public)
             try:
-                session.library.results.make(key, partial(_here, source.text, public=session.public))
+                here = partial(measuring.check, source.text, lambda share, doing: None, public=session.public)
+                session.library.results.make(key, here)
             except HfposembError:
                 continue  # the job reports the error
     return known(opened, session)
-
-
-def _here(text: str, *, public: bool) -> CheckReport:
-    return measuring.check(text, lambda share, doing: None, public=public)
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -192,7 +186,8 @@ def check_fold(session: Session, after: Callable[[Sequence[Opened], Session], st
             return gr.update(label=f"{heading(known(opened, session))}{MORE}"), gr.skip(), [], gr.skip()
         found = checked(opened, session)
         missing = [[one.text] for one, report in found.items() if report is None]
-        failed = bool(missing) and _failed(done, missing)
+        tried = [] if done.get("ok", True) else done["wanted"]  # by the last job, which failed or was cancelled
+        failed = bool(missing) and all(one in tried for one in missing)
         others = [one for one in opened if one not in found]
         label = gr.update(label=f"{heading(found)}{MORE}")
         return label, page(found, others) + after(opened, session), [] if failed else missing, gr.update(visible=failed)
@@ -203,13 +198,6 @@ def check_fold(session: Session, after: Callable[[Sequence[Opened], Session], st
     outputs = [box, shown, running.wanted, again]
     session.redraw(draw, outputs, inputs=[unfolded, running.done], on=[unfolded.change, running.done.change])
     again.click(retry, [session.due], running.wanted, **QUIET)
-
-
-def _failed(done: Mapping[str, Any], missing: Sequence[Sequence[str]]) -> bool:
-    """Return whether the last job tried everything that is missing and failed or was cancelled."""
-    return BackgroundJob.failed(done, [list(one) for one in done.get("wanted", [])]) and all(
-        list(one) in done.get("wanted", []) for one in missing
-    )
 
 
 def _work(session: Session) -> Any:

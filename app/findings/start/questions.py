@@ -11,26 +11,24 @@ from typing import NamedTuple
 import numpy as np
 
 from hfposemb.analysis.similarity.nearest_rows import neighbours
+from hfposemb.analysis.similarity.row_pairs import nearest
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
 from hfposemb.numbers import number, percent
 from hfposemb.reports.position_findings import Facts, wave_title
-from hfposemb.tables.source_parser import parse_source
-from hfposemb.tables.sources import HubSource
 from hfposemb.tables.table import EmbeddingTable
 
 from ...components.events import UNFOLDED
 from ...session.address import written
 from ...session.opened import Opened
-from ...session.source_names import lent_name
+from ...session.source_names import from_hub
 from ...session.state import Session
 
 PAIR = ("king", "queen")
 MOST_MEASURED = 2**26
 """Numbers of the largest table whose words are compared before anybody asks."""
 
-ORDINALS = ("nearest", "second nearest", "third nearest")
-TEENS = (11, 12, 13)
+ORDINALS = {2: "second nearest", 3: "third nearest"}
 ICONS = {
     "vector": '<path d="M2 24C6 4 12 4 16 24S26 44 30 24 40 4 44 24 50 34 54 24"/>'
     '<path class="other" d="M2 24C12 8 20 8 28 24S46 40 54 24"/>',
@@ -116,7 +114,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
         table = source.table("token")
         if table is None or table.shape[0] * table.shape[1] > MOST_MEASURED:
             continue
-        if lent_name(source.text) is None and isinstance(parse_source(source.text), HubSource):
+        if from_hub(source.text):
             continue  # its words have not been read
         found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
         if found is not None:
@@ -129,10 +127,7 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
 
 def ordinal(rank: int) -> str:
     """Return a rank among neighbours in words: nearest, second nearest, 24th nearest."""
-    if rank <= len(ORDINALS):
-        return ORDINALS[rank - 1]
-    ending = "th" if rank % 100 in TEENS else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank:,}{ending} nearest"
+    return ORDINALS.get(rank, nearest(rank))
 
 
 def near(name: str, table: EmbeddingTable) -> Near | None:

@@ -86,13 +86,8 @@ class Followed:
         return list(range(min(NUMBERS, self.inputs.sum.shape[1])))
 
 
-@dataclass(frozen=True)
-class Part:
-    """One part of a piece's input: its name, its first numbers, and where each comes from, as HTML."""
-
-    name: str
-    values: NDArray[np.floating]
-    said: Sequence[str]
+Part: TypeAlias = tuple[str, NDArray[np.floating], Sequence[str]]
+"""One part of a piece's input: its name, its first numbers, and where each comes from, as HTML."""
 
 
 def sinusoid(place: int, column: int, width: int, layout: str) -> tuple[int, str, float]:
@@ -194,15 +189,14 @@ def _formula(followed: Followed) -> str:
 
 def _worked(followed: Followed, place: int, name: str) -> str:
     """Return the first numbers of each part of a piece's input as a table."""
-    parts = list(_parts(followed, place))
     width = followed.inputs.sum.shape[1]
     rows = []
-    for part in parts:
+    for part, values, told in _parts(followed, place):
         cells = "".join(
             f'<td><details name="step-number"><summary>{number(float(value))}</summary><p>{said}</p></details></td>'
-            for value, said in zip(part.values, part.said, strict=True)
+            for value, said in zip(values, told, strict=True)
         )
-        rows.append(f"<tr><th scope='row'>{part.name}</th>{cells}{'<td>…</td>' if width > NUMBERS else ''}</tr>")
+        rows.append(f"<tr><th scope='row'>{part}</th>{cells}{'<td>…</td>' if width > NUMBERS else ''}</tr>")
     heads = "".join(f"<th scope='col'>{column}</th>" for column in range(min(width, NUMBERS)))
     return (
         f"<table><caption>{html.escape(name)}: the first {min(width, NUMBERS)} of {width:,} numbers</caption>"
@@ -219,21 +213,21 @@ def _parts(followed: Followed, place: int) -> Iterator[Part]:
     picked += f", × {number(recipe.scale, digits=2)}" if recipe.scale != 1 else ""
     if recipe.before is not None:
         picked = f"E[{row:,}], {recipe.token.shape[1]:,} numbers, projected to {inputs.sum.shape[1]:,}"
-    yield Part(f"E, row {row:,}", inputs.token[place, columns], [picked.format(one) for one in columns])
+    yield f"E, row {row:,}", inputs.token[place, columns], [picked.format(one) for one in columns]
     added = [inputs.token[place]]
     if inputs.type.any():
         added.append(inputs.type[place])
         same = "T[0, {0}]: the segment, the same for every piece"
-        yield Part("+ T, row 0", inputs.type[place, columns], [same.format(one) for one in columns])
+        yield "+ T, row 0", inputs.type[place, columns], [same.format(one) for one in columns]
     if inputs.position.any():
         added.append(inputs.position[place])
         said = [_of_position(followed, at, one) for one in columns]
-        yield Part(f"+ P, position {at}", inputs.position[place, columns], said)
+        yield f"+ P, position {at}", inputs.position[place, columns], said
     sums = [_added([float(one[column]) for one in added]) for column in columns]
     total = inputs.sum[place]
-    yield Part("= sum", total[columns], [f"{one} = {number(float(total[at]))}" for at, one in enumerate(sums)])
+    yield "= sum", total[columns], [f"{one} = {number(float(total[at]))}" for at, one in enumerate(sums)]
     if (norm := recipe.norm) is not None and recipe.after is None:
-        yield Part(*_normed(norm, total, inputs.normed[place], columns))
+        yield _normed(norm, total, inputs.normed[place], columns)
 
 
 def _of_position(followed: Followed, place: int, column: int) -> str:
@@ -252,7 +246,7 @@ def _normed(
     total: NDArray[np.floating],
     normed: NDArray[np.floating],
     columns: Sequence[int],
-) -> tuple[str, NDArray[np.floating], list[str]]:
+) -> Part:
     """Return the name, the numbers and the origins of a normalised sum."""
     x = np.asarray(total, np.float64)
     if isinstance(norm, RootMeanSquareNorm):

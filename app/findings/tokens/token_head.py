@@ -31,8 +31,8 @@ from ...session.opened import HEAD_NEEDS, UNREAD, Opened
 from ...session.opening import page_of, reading_line
 from ...session.source_names import short_name
 from ...session.state import Session
-from ..chosen_word import Word, shown, with_tokens
-from .token_search import NOT_SEARCHED
+from ..chosen_word import shown, with_tokens
+from .token_search import picked_word
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -209,11 +209,7 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
 
     def pick(due: list[Any], happened: Happened) -> list[Any]:
         told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
-        source, token = texts.get(str(told.get("panel"))), told.get("id")
-        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
-            return [gr.skip()] * 3
-        text = source.tokens.labels[token]
-        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+        return picked_word(texts.get(str(told.get("panel"))), told.get("id"))
 
     session.redraw(draw, [row, work.wanted], inputs=[unfolded], on=[unfolded.change, read.change])
     session.when([work.done.change], draw_done, [row], inputs=[unfolded])

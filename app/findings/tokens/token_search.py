@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
+import gradio as gr
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from ...components.plot import NeighbourList, NeighbourRow, Panel
 from ...limits import LONGEST_QUERY
 from ...recipes import token_snippets
 from ...session.opened import Opened
-from ..chosen_word import shown, with_tokens
+from ..chosen_word import Word, shown, with_tokens
 from . import patterns
 
 MATCHES = 8
@@ -40,6 +41,14 @@ def read_search(text: str) -> list[Any]:
     if kind not in ("text", "regex") or not 0 < len(wanted) <= LONGEST_QUERY:
         raise ValueError(text[:40])
     return [wanted, kind == "regex"]
+
+
+def picked_word(source: Opened | None, row: object) -> list[Any]:
+    """Return what a click on a token sets: the word, the search field and the search; nothing if there is no token."""
+    if source is None or not isinstance(row, int) or not 0 <= row < source.tokens.shape[0]:
+        return [gr.skip()] * 3
+    text = source.tokens.labels[row]
+    return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
 
 @lru_cache(maxsize=16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,14 +23,13 @@ from ...limits import SEARCHED
 from ...recipes import token_snippets
 from ...session.opened import UNREAD, Opened
 from ...session.state import Session
-from ..chosen_word import Word, of_table, shown, source_of
+from ..chosen_word import of_table, shown, source_of
 from .token_head import reading_row, unread
-from .token_search import NOT_SEARCHED
+from .token_search import picked_word
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from ...components.recipe import Recipe
     from ...jobs.children import Progress
     from ...jobs.visitor import Visitor
 
@@ -74,6 +72,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         return (replace(empty, message=one_line(str(error))),)
     drawn = [one for one in found.lists if one.rows and one.name in NAMES]
     lists = tuple(NeighbourList(NAMES[one.name], "", tuple(map(_row, one.rows))) for one in drawn)
+    names = [one.name for one in drawn]
     return (
         replace(
             empty,
@@ -81,7 +80,7 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
             subtitle=" ".join(["Candidates only. Click a token.", *_marked(found)]),
             lists=lists,
             foot=_foot(found),
-            recipe=_recipe(source, found, [one.name for one in drawn]) if drawn else None,
+            recipe=token_snippets.odd(source, names, count=LISTED, headed=bool(found.head)) if drawn else None,
         ),
     )
 
@@ -101,16 +100,13 @@ def known(session: Session, source: Opened) -> UndertrainedTokens | None:
     return found
 
 
-async def look(
+def look(
     session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
 ) -> AsyncGenerator[Progress, None]:
     """Compute the odd tokens of ``[[source, id]]`` in a child process."""
     (source,) = session.open([wanted[0][0]])
     key = session.source_key(source, ("odd", LISTED))
-    steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.odd, source.text, LISTED)
-    async with aclosing(steps):
-        async for progress in steps:
-            yield progress
+    return session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.odd, source.text, LISTED)
 
 
 def _row(odd: UndertrainedToken) -> NeighbourRow:
@@ -119,22 +115,14 @@ def _row(odd: UndertrainedToken) -> NeighbourRow:
     return NeighbourRow(label + marks, odd.value, bool(odd.marks), odd.row)
 
 
-def _recipe(source: Opened, found: UndertrainedTokens, names: Sequence[str]) -> Recipe:
-    return token_snippets.odd(source, names, count=LISTED, headed=bool(found.head))
-
-
 def _marked(found: UndertrainedTokens) -> list[str]:
     """State which marks the tinted tokens have, and how the rows of added tokens were made."""
     marks = dict.fromkeys(mark for one in found.lists for odd in one.rows for mark in odd.marks)
-    tinted = [f"Tinted: {' or '.join(marks)}."] if marks else []
-    return [*tinted, *_added(found)]
-
-
-def _added(found: UndertrainedTokens) -> list[str]:
-    if found.origin is None:
-        return []
-    count = len(found.origin.rows)
-    return [f"{count:,} {'row was' if count == 1 else 'rows were'} added: {found.origin.sentence}."]
+    said = [f"Tinted: {' or '.join(marks)}."] if marks else []
+    if found.origin is not None:
+        count = len(found.origin.rows)
+        said.append(f"{count:,} {'row was' if count == 1 else 'rows were'} added: {found.origin.sentence}.")
+    return said
 
 
 def _title(source: Opened, found: UndertrainedTokens) -> str:
@@ -203,11 +191,7 @@ def odd_row(
         return [[source.text, uuid4().hex]]  # unique, so that it can be requested again after Cancel
 
     def pick(due: list[Any], table: str, which: str | None, happened: Happened) -> list[Any]:
-        source, token = chosen(session, session.shown(due), table, which), happened.get("id")
-        if source is None or not isinstance(token, int) or not 0 <= token < source.tokens.shape[0]:
-            return [gr.skip()] * 3
-        text = source.tokens.labels[token]
-        return [Word(text, source.text, token).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+        return picked_word(chosen(session, session.shown(due), table, which), happened.get("id"))
 
     session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
     session.when([field.input], draw, [row], inputs=[unfolded, table, field])

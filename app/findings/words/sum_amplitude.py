@@ -32,15 +32,13 @@ WHOLE: dict[str, Any] = {"span": (-0.02, 1.04), "ticks": (0, 0.25, 0.5, 0.75, 1)
 """An axis of shares from 0 to 1."""
 
 
-def amplitude_lines(
-    title: str, series: Sequence[Series], view: View, *, height: int, labels: Any = "line", **y: Any
-) -> Drawing:
+def amplitude_lines(title: str, series: Sequence[Series], view: View, *, height: int, **y: Any) -> Drawing:
     """Draw lines against the amplitude, with a mark at the chosen one."""
     ticks = (0.0, 1.0, 2.0, 3.0, 4.0)
     x = Axis("position amplitude", ticks=ticks, span=(0.0, 4.0))
     marked = view.asked.amplitude
     figure = line_figures.curves(
-        series, x=x, y=Axis(title, **y), labels=labels, marked=marked, written=percent, height=height
+        series, x=x, y=Axis(title, **y), labels="line", marked=marked, written=percent, height=height
     )
     figure.update_xaxes(ticktext=[f"{tick:g}×" for tick in ticks])
     return Drawing(figure)

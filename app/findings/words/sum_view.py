@@ -268,20 +268,15 @@ class View:
         known = directed(self.table)
         return dict([(word, row) for word, row in found.items() if known[row]][:WORDS_SHOWN])
 
-    @property
-    def places(self) -> np.ndarray:
-        """The first places that have a vector."""
-        return np.flatnonzero(self.chosen.usable[:PLACES_SHOWN])
-
     def map(self) -> np.ndarray:
         """Return the share that each sample word keeps at the first places [words, places]; NaN without a vector."""
-        rows = tuple(self.sample.values())
+        rows, places = tuple(self.sample.values()), np.flatnonzero(self.chosen.usable[:PLACES_SHOWN])
         found = self._result(
             ("map", self.adding(self.asked.whose), rows),
-            lambda: retention_at(self.chosen, np.array(rows), self.places, k=NEIGHBOURS).astype(np.float32),
+            lambda: retention_at(self.chosen, np.array(rows), places, k=NEIGHBOURS).astype(np.float32),
         )
         out = np.full((len(rows), min(PLACES_SHOWN, len(self.chosen.usable))), np.nan, np.float32)
-        out[:, self.places] = found[self.step]
+        out[:, places] = found[self.step]
         return out
 
     def cloud(self) -> SumCloud:
