@@ -306,7 +306,7 @@ class Session:
         options = {**QUIET, "trigger_mode": "always_last"}
         if self.pending is not None and any(isinstance(output, PanelRow) for output in outputs):
             options |= {"show_progress": "minimal", "show_progress_on": self.pending}
-        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **EACH)
+        gr.on([*on, *after], handler, inputs=values, outputs=list(outputs), **options)
 
     def projection(self, table: EmbeddingTable, method: str, dims: int) -> Projection | None:
         """Return a projection: PCA computed if needed, UMAP only if it is known.

@@ -12,6 +12,7 @@ import gradio as gr
 import pytest
 from gradio.context import LocalContext
 from gradio.state_holder import SessionState
+from hfposemb.app.components.plot import PanelRow
 from hfposemb.app.session import state
 from hfposemb.app.session.state import drawn_once
 from hfposemb.app.tabs import tokens
@@ -131,6 +132,17 @@ def test_no_event_that_says_something_is_lost() -> None:
     }
     assert set(modes.values()) == {"multiple"}, modes
     assert len(modes) > 10
+
+
+def test_rows_are_drawn_for_the_last_values_and_fade_until_then() -> None:
+    """A slider that is dragged would draw each step otherwise, and old pictures would look like the new ones."""
+    page = app.build(sources=("sample:bert", "sinusoidal:42x16"))
+    mark = next(one for one in page.blocks.values() if "data-drawing" in str(getattr(one, "value", "")))
+    rows = [one for one in page.fns.values() if any(isinstance(output, PanelRow) for output in one.outputs)]
+    drawn = [one for one in rows if one.show_progress == "minimal"]
+    assert drawn
+    assert {one.trigger_mode for one in drawn} == {"always_last"}
+    assert all(one.show_progress_on == [mark] for one in drawn)
 
 
 def test_a_visitors_page_is_looked_through_while_a_tab_is_added() -> None:
