@@ -26,6 +26,7 @@ from .arguments import (
     add_serving,
     add_source,
     add_table,
+    seed_number,
     whole_count,
 )
 from .inspecting import (
@@ -170,7 +171,7 @@ def _table_commands(commands: Commands) -> None:
     add_table(command)
     command.add_argument("--method", type=str.lower, choices=("pca", "umap"), default="pca", help="(default: pca)")
     command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions (default: 2)")
-    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument("--seed", type=seed_number, default=0, help="seed of UMAP (default: 0)")
     command.add_argument("--out", type=Path, metavar="FILE", help=f"{_TABLES} instead of CSV on the terminal")
 
     command = add_command(commands, "similarity", run_similarity, "compare selected rows of a table pairwise")
@@ -322,7 +323,7 @@ def _export_command(commands: Commands) -> None:
     command.add_argument(
         "--dims", type=int, choices=(2, 3), default=2, help="dimensions of the projection (default: 2)"
     )
-    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument("--seed", type=seed_number, default=0, help="seed of UMAP (default: 0)")
     add_part(command)
     command.add_argument(
         "--figure",
@@ -423,7 +424,7 @@ def _finding_commands(commands: Commands) -> None:
     )
     add_source(command)
     command.add_argument(
-        "--count", type=int, default=20, metavar="N", help="number of tokens of each kind (default: 20)"
+        "--count", type=whole_count, default=20, metavar="N", help="number of tokens of each kind (default: 20)"
     )
     command.add_argument(
         "--table", metavar="ROLE", help="measure one table alone, token or head (default: token, and an untied head)"
@@ -433,7 +434,11 @@ def _finding_commands(commands: Commands) -> None:
     command = add_command(commands, "head", run_head, "compare the token table of an untied model with its output head")
     add_source(command)
     command.add_argument(
-        "--count", type=int, default=20, metavar="N", help="number of tokens that differ most and least (default: 20)"
+        "--count",
+        type=whole_count,
+        default=20,
+        metavar="N",
+        help="number of tokens that differ most and least (default: 20)",
     )
     add_draws(command, 39, "at least 19")
 
@@ -444,7 +449,9 @@ def _finding_commands(commands: Commands) -> None:
     command.add_argument(
         "after", nargs="?", metavar="AFTER", help="the source after training; not for an adapter with --base"
     )
-    command.add_argument("--count", type=int, default=20, metavar="N", help="number of rows listed (default: 20)")
+    command.add_argument(
+        "--count", type=whole_count, default=20, metavar="N", help="number of rows listed (default: 20)"
+    )
 
 
 def _pair_commands(commands: Commands) -> None:

@@ -138,7 +138,7 @@ def waves(
         ['dimension 0', 'dimension 1']
     """
     vectors = as_matrix(vectors)
-    if not dimensions or not all(0 <= d < vectors.shape[1] for d in dimensions):
+    if not len(dimensions) or not all(0 <= d < vectors.shape[1] for d in dimensions):
         raise InputError(f"dimensions must be from 0 to {vectors.shape[1] - 1}, at least one; got {list(dimensions)}")
     low, high = finite_span([vectors[:, list(dimensions)]])
     end = max(abs(low), abs(high)) or 1.0

@@ -200,7 +200,7 @@ def trajectory(
     if wrong := [one for one in sources if not isinstance(one, (str, os.PathLike))]:
         raise InputError(f"expected sources as texts, such as those of hpe.revisions; got {type(wrong[0]).__name__}")
     measures = _measures(role, metrics)
-    named = _ordered(sources)
+    named = _ordered([str(source) for source in sources])
     if len(named) < 2:
         given = named[0][0] if named else ""
         raise InputError(

@@ -159,7 +159,7 @@ class RowWatch:
         count = int(exploding.sum())
         shown = large.topk(min(count, MOST_NAMED)).indices.tolist()
         drift = self._drift(weight)
-        named = zip(self.followed, drift.tolist(), strict=False)
+        moved = dict(zip(self.kept, drift.tolist(), strict=True))
         finite = now[torch.isfinite(now)]
         return RowState(
             step=step,
@@ -172,7 +172,7 @@ class RowWatch:
             exploding=count,
             exploding_rows=tuple(shown),
             drift=float(drift.mean()),
-            followed=dict(named),
+            followed={label: moved[row] for label, row in self.followed.items()},
             new_norm=self._new_norm(now),
         )
 
@@ -194,7 +194,7 @@ class RowWatch:
             norms, marks, at, rows, axis = (start[name] for name in ("norms", "marks", "at", "rows", "axis"))
         except KeyError as error:
             raise InputError(f"the start of the {self.role} table lacks {error}; choose another folder") from error
-        followed = tuple(self.followed.values())
+        followed = tuple(dict.fromkeys(self.followed.values()))
         kept = tuple(at.tolist())
         whole = norms.shape == marks.shape and rows.shape == (len(kept), len(axis)) and norms.ndim == 1
         if kept[: len(followed)] != followed or axis.shape != self._direction.shape or not whole:

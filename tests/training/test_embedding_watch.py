@@ -154,7 +154,7 @@ def test_rows_that_the_model_has_not_are_refused_before_the_first_step(tmp_path:
 def test_the_least_change_of_any_row_is_seen(kind: torch.dtype) -> None:
     """Rows of 4,096 numbers of which one moves to the next number that there is."""
     weight = torch.randn(64, 4096, generator=torch.Generator().manual_seed(0)).to(kind)
-    watch = RowWatch(weight, "token", {"five": 5, "three": 3}, sample=4)
+    watch = RowWatch(weight, "token", {"five": 5, "5": 5, "three": 3}, sample=4)
     first = watch.measure(1, weight)
     assert (first.unchanged, first.unchanged_rows) == (64, (5, 3, 0, 1, 2, 4, *range(6, 20))), "20 are named"
     weight[:32, 100] = torch.nextafter(weight[:32, 100].to(kind), torch.full((32,), 9.0, dtype=kind))
@@ -164,6 +164,9 @@ def test_the_least_change_of_any_row_is_seen(kind: torch.dtype) -> None:
     weight[40, 3] = torch.nan
     found = watch.measure(3, weight)
     assert (found.exploding, found.exploding_rows) == (1, (40,))
+    weight[3] *= 2
+    moved = watch.measure(4, weight).followed
+    assert (moved["five"], moved["three"]) == (moved["5"], pytest.approx(1.0, abs=1e-2)), "two names of one row"
 
 
 def test_a_resumed_training_goes_on_from_its_start(tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     assert positions.selection.vectors[BERT].tolist() == hpe.extract(BERT).position[[255]].tolist()
     positions.selection = hpe.norms(hpe.extract(BERT).position) > 0
     assert len(positions.selection[BERT]) == 256
+    positions.selection = [row == 7 for row in range(256)]
+    assert positions.selection[BERT].tolist() == [7]
     positions.selection = {GPT2: [255]}
     again = positions.selection
     positions.selection = None
@@ -94,7 +96,7 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     assert positions.selection == again
     for wrong, said in (
         ([256], "positions 0 to 255; got 256"), (["king"], "king"), ({"other": [1]}, "no source 'other' is shown"),
-        (np.ones(3, bool), "the mask has the shape .3., but sample:bert has 256 positions"),
+        (np.ones(3, bool), "the mask has 3 values, but sample:bert has 256 positions"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             positions.selection = wrong

@@ -52,9 +52,8 @@ class Question:
 
 
 class Near(NamedTuple):
-    """How close two words are in a source: their cosine, and the second one's rank as a neighbour of the first."""
+    """How close two words are in a table: their cosine, and the second one's rank as a neighbour of the first."""
 
-    name: str
     cosine: float
     rank: int
 
@@ -116,11 +115,11 @@ def closeness(opened: Sequence[Opened], session: Session) -> str:
             continue
         if from_hub(source.text):
             continue  # its words have not been read
-        found = session.library.result(table, ("near", *PAIR), partial(near, source.name, table))
+        found = session.library.result(table, ("near", *PAIR), partial(near, table))
         if found is not None:
             return (
                 f"Cosine {number(found.cosine, digits=2)}: “{PAIR[1]}” is the {ordinal(found.rank)} of "
-                f"{table.shape[0]:,} tokens in {found.name}."
+                f"{table.shape[0]:,} tokens in {source.name}."
             )
     return "Look up any word and its nearest neighbours."
 
@@ -130,7 +129,7 @@ def ordinal(rank: int) -> str:
     return ORDINALS.get(rank, nearest(rank))
 
 
-def near(name: str, table: EmbeddingTable) -> Near | None:
+def near(table: EmbeddingTable) -> Near | None:
     """Return how close the two words are in a table; ``None`` if it lacks one of them."""
     try:
         found = neighbours(table, PAIR[0], k=min(1_000, table.shape[0] - 1))
@@ -138,7 +137,7 @@ def near(name: str, table: EmbeddingTable) -> Near | None:
     except HfposembError:
         return None
     at = np.flatnonzero(np.asarray(found.rows) == row)
-    return Near(name, float(found.values[at[0]]), int(at[0]) + 1) if len(at) else None
+    return Near(float(found.values[at[0]]), int(at[0]) + 1) if len(at) else None
 
 
 def cards(asked: Sequence[Question], session: Session, models: Sequence[str]) -> str:

@@ -533,6 +533,8 @@ def project(  # noqa: PLR0913 - keywords with defaults
         raise InputError(f"PCA of {table.name} needs dims from 1 to {most}; got {dims}")
     fits_single(table)
     if method == "umap":
+        if not 0 <= seed < 2**32:
+            raise InputError(f"UMAP needs a seed from 0 to 4,294,967,295; got {seed}")
         require_umap()
     with shown(f"{method.upper()} of {table.name}", progress) as told:
         return _projected(table, method, dims, seed, umap or UMAPParameters(), told, preview)
