@@ -78,7 +78,8 @@ class Owned:
                 send = self._signing(send, owner)
         elif (called := _CALLED.fullmatch(path)) is not None:
             event = called[2][:-_DIGITS]
-            answer = None if hmac.compare_digest(called[2], event + self._sign(event, owner)) else _NO_EVENT
+            signed = event + self._sign(event, owner)
+            answer = None if hmac.compare_digest(called[2].encode(), signed.encode()) else _NO_EVENT
             scope = _at(scope, called[1] + event)
         else:
             scope = _at(scope, _SESSION.sub(lambda found: found[1] + _own(found[2], owner), path))

@@ -150,7 +150,7 @@ def first_port() -> int:
     given = os.environ.get("GRADIO_SERVER_PORT", "")
     if not given:
         return FIRST_PORT
-    if not (given.isascii() and given.isdecimal() and 1 <= int(given[:6]) <= 65535):
+    if not (given.isascii() and given.isdecimal() and len(given) < 6 and 1 <= int(given) <= 65535):
         raise InputError(f"GRADIO_SERVER_PORT must be a number from 1 to 65535; got {given[:40]!r}")
     return int(given)
 

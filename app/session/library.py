@@ -143,12 +143,13 @@ class Library:
     def result_key(self, table: EmbeddingTable, what: tuple[Hashable, ...]) -> Hashable:
         """Return the key of a result in ``results``.
 
-        Small tables are identified by digest, because some are recomputed for every view. Hashing a large table takes
-        seconds, so it is identified by object: a source is opened once for as long as its files stay the same.
+        Small tables of positions are identified by digest, because some are recomputed for every view. Hashing a large
+        table takes seconds, and the results of a vocabulary name its tokens, which equal numbers do not: these tables
+        are identified by object, as a source is opened once for as long as its files stay the same.
         """
-        if table.shape[0] * table.shape[1] <= HASHED:
+        if table.named is None and table.shape[0] * table.shape[1] <= HASHED:
             all_rows(table)  # which the digest and most results read, so that they are computed or decoded once
-            return (table.digest, *what)
+            return (table.digest, table.name, *what)
         with self._lock:
             return (self._names.setdefault(table, uuid4().hex), *what)
 

@@ -123,7 +123,7 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     where = str(table.provenance.file or "")
     yield from _not_finite(facts, where, str(table.provenance.tensor))
     yield from _one_table(facts, where)
-    yield from _in_use(facts, used, tokens, padding, where)
+    yield from _in_use(facts, used, padding, where)
     yield from _zero(facts, set(used), tokens, padding, where)
     yield from _equal(facts, set(used), tokens, source.name, where)
 
@@ -205,7 +205,7 @@ def _one_table(facts: RowFacts, file: str) -> Iterator[Finding]:
         yield finding("one-table", said, file=file or None, rows=len(facts.rows))
 
 
-def _in_use(facts: RowFacts, used: dict[int, str], tokens: Tokens, padding: int | None, file: str) -> Iterator[Finding]:
+def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: str) -> Iterator[Finding]:
     """Yield a finding for tokens in use whose row is zero, tiny, or equal to that of a token not in use."""
     directed = facts.norms[facts.finite & (facts.norms > 0)]
     median, counts = float(np.median(directed)) if len(directed) else 0.0, Counter(facts.digests)
@@ -269,7 +269,7 @@ def check_positions(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     if table is None or not vocabularies(source.config):
         return
     yield from _length(source, table)
-    yield from _longest(source, table, tokens)
+    yield from _longest(table, tokens)
     if source.remote and not source.full:
         source.skipped("rows of the table of positions; --full reads them")
     elif source.full or (table.provenance.nbytes or 0) <= LOCAL:
@@ -294,7 +294,7 @@ def _length(source: CheckedSource, table: EmbeddingTable) -> Iterator[Finding]:
     yield finding("position-rows", said, severity=severity, stated=stated, rows=rows)
 
 
-def _longest(source: CheckedSource, table: EmbeddingTable, tokens: Tokens) -> Iterator[Finding]:
+def _longest(table: EmbeddingTable, tokens: Tokens) -> Iterator[Finding]:
     positions = table.shape[0]
     if tokens.longest is not None and positions < tokens.longest < 10**7:
         said = f"the tokenizer allows {tokens.longest:,} tokens, but there are {positions:,} positions"

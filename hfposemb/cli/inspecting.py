@@ -221,6 +221,8 @@ def _export_file(given: argparse.Namespace) -> None:
     whole = given.out.suffix == ".zip"
     check_ending(given.out, (".zip",) if whole else FIGURE_ENDINGS if given.figure else ENDINGS)
     check_place(given.out)
+    if given.projection and (whole or given.figure):
+        raise InputError("--projection writes a table of coordinates; leave it out for a figure or a report")
     if not whole and not given.figure and len(given.sources) > 1:
         raise InputError(
             f"{given.out.suffix} can hold one table only; got {len(given.sources)} sources; export them one by one"
@@ -296,6 +298,8 @@ def run_card(given: argparse.Namespace) -> None:
     """Print six facts about a source, or write them as a section of a model card or as a picture."""
     from ..reports.card_facts import model_card
 
+    if given.dark and given.out is None:
+        raise InputError("--dark is for the picture that --out writes; add --out FILE")
     source, base = _with_base(given)
     found = model_card(source, word=given.word, base=base)
     if given.out is not None:

@@ -227,7 +227,8 @@ def run_atlas(given: argparse.Namespace) -> None:
     if given.json:
         print_json(facts)
     else:
-        print(f"wrote {out}: {facts['models']:,} models, {byte_size(out.stat().st_size)}, opens in any browser")
+        models = "1 model" if facts["models"] == 1 else f"{facts['models']:,} models"
+        print(f"wrote {out}: {models}, {byte_size(out.stat().st_size)}, opens in any browser")
         if facts["dataset"] is not None:
             where = facts["dataset"]
             print(f"wrote {where}: upload it with 'hf upload OWNER/NAME {where} --repo-type dataset'")

@@ -353,7 +353,7 @@ def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
     opened = given.applied(Opened(live, live.name, config=config))
     found = _candidates(opened) | named_tables(live, given.tables)
     if not config:
-        _add_unnamed(live, found, opened.notes)
+        _add_unnamed(live, found)
     if not any(found.values()):
         if opened.refused:
             raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")
@@ -366,7 +366,7 @@ def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
     return made
 
 
-def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]], notes: list[str]) -> None:
+def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]]) -> None:
     """Assign the ``nn.Embedding``s of a module without configuration to roles, by name and then by size."""
     told = {candidate.tensor for tables in found.values() for candidate in tables}
     rest = [f"{name}.weight".removeprefix(".") for name in live.modules_of("Embedding")]

@@ -103,6 +103,7 @@ def test_export_writes_what_the_ending_says(tmp_path: Path, capsys: pytest.Captu
         (["--out", "t.xlsx"], "t.xlsx must end in .safetensors"),
         (["--out", "t.npy", "--figure", "positions"], "t.npy must end in .html"),
         (["random:8x4", "--out", "t.npy"], "export them one by one"),
+        (["--figure", "table", "--projection", "pca", "--out", "t.svg"], "leave it out for a figure"),
         (["--figure", "no", "--out", "t.html"], "unknown view 'no'; the views are positions"),
         (["random:8x4", "--figure", "table", "--out", "t.html"], "shows one source; distance, norms and variance"),
         (["--out", "no/t.npy"], "its folder does not exist"),
@@ -253,6 +254,7 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         ["neighbours", "sample:bert", "xyzzy"],
         ["similarity", "sample:bert", "--rows", "king,xyzzy"],
         ["compare", "nonsense:3x4"],
+        ["card", "sample:bert", "--dark"],
     ],
 )
 def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +265,10 @@ def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["extract", "sample:bert"], ["project", "x", "--dims", "9"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["extract", "sample:bert"], ["project", "x", "--dims", "9"], ["project", "x", "--seed", "-1"]],
+)
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

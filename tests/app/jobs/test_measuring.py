@@ -150,6 +150,16 @@ def test_results_of_a_file_that_changed_are_others(tmp_path: Path, monkeypatch: 
     assert not np.array_equal(second.vectors, before)
 
 
+def test_models_of_equal_numbers_keep_their_own_words(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(len(WORDS), 16)).astype(np.float32)
+    session = open_session()
+    named = {"one": WORDS, "two": WORDS[::-1]}
+    tables = [session.library.open(checkpoint(tmp_path / name, words, vectors)).token for name, words in named.items()]
+    one, two = (token_neighbours.neighbours_of(session, table, 0, centred=False) for table in tables)
+    assert one.rows.tolist() == two.rows.tolist()
+    assert [two.labels[0], one.labels[0]] == [words[one.rows[0]] for words in (WORDS[::-1], WORDS)]
+
+
 def test_the_size_of_a_result_is_told_without_measuring_it() -> None:
     found = hpe.project(hpe.extract(SOURCE).token)
     assert kept.size_of(found) > found.coordinates.nbytes

@@ -441,6 +441,7 @@ def test_names_of_sessions_and_events_are_worth_nothing_to_others(keys: dict[str
         event = asked(ada, "POST", path, json={"data": []})["event_id"]
         assert asked(ada, "GET", f"{path}/{event}")["path"] == f"/gradio_api/{path}/event"
         assert [asked(one, "GET", f"{path}/{name}") for one in (ben, None) for name in (event, "event")] == [404] * 4
+        assert asked(ada, "GET", f"{path}/ä{event}") == 404
         assert asked(ada, "GET", f"{path}/event") == 404, "a name that a page got is not that of a program"
     for body in (b"{", b"[]", b'{"session_hash": 1}', b"\xff"):
         visitor[0] = ada
