@@ -25,7 +25,11 @@ FOREIGN_FORMATS = {
     **dict.fromkeys(
         (".parquet", ".csv", ".tsv"), "a table in columns is opened by its path on this machine, ./table.csv"
     ),
-    ".pb": _ARRAYS.format("tensorflow"),
+    **dict.fromkeys((".pb", ".meta"), _ARRAYS.format("tensorflow")),
+    ".distcp": "gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt', and "
+    "open that file",
+    **dict.fromkeys((".tflite", ".mlmodel", ".engine"), "open the checkpoint that it was exported from"),
+    **dict.fromkeys((".gz", ".tgz", ".tar", ".zip", ".xz", ".zst", ".7z"), "unpack it and open what is in it"),
 }
 """What to do with files that are not read, by their suffix."""
 

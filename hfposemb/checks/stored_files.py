@@ -88,9 +88,12 @@ def _tables(source: CheckedSource) -> Iterator[Finding]:
     if any(_WITHOUT.search(name) and value in (False, 0) for name, value in fields):
         needed &= {"token"}
     kind = class_of(source.config) or source.model_type
+    empty = sum(0 in info.shape for info in source.infos.values())
+    are = f"{empty:,} {'is' if empty == 1 else 'are'}"
+    split = f"; {are} empty, as DeepSpeed's ZeRO-3 leaves the parameters of each process" if empty else ""
     for role in sorted(needed.difference(source.embeddings.tables, source.embeddings.positions)):
         what = role.replace("_", " ").replace(".", " ")
-        said = f"none of the {len(source.names):,} tensors is the {what} table, which {kind} has"
+        said = f"none of the {len(source.names):,} tensors is the {what} table, which {kind} has{split}"
         yield finding("table-missing", said, role=role, tensors=len(source.names))
 
 

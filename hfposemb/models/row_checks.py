@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..checkpoints.safetensors.checkpoint import TensorInfo
 from .architectures.config_values import name_of, part_config, whole_number
 from .opened_model import Opened, is_unnamed, padded_rows, unnamed
 
@@ -17,6 +18,16 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     """Return notes about the token table: its rows, its width, and that its rows have no names but their numbers."""
     unlabelled = (unnamed(opened),) if is_unnamed(opened) else ()
     return (*_number_of_tokens(opened, tensor), *_width(opened, tensor), *unlabelled)
+
+
+def emptied(role: str, info: TensorInfo) -> str:
+    """Return why a table of tokens or positions without numbers is none; "" for others."""
+    if role == "token_type" or 0 not in info.shape:
+        return ""
+    return (
+        f"{info.name} is empty, of the shape {list(info.shape)}, as DeepSpeed's ZeRO-3 leaves the parameters of each "
+        "process; save the model gathered, with zero_to_fp32.py or trainer.save_model, and open that"
+    )
 
 
 def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:

@@ -56,6 +56,11 @@ def edits(change: Callable[[Arrays], None]) -> Plant:
     return lambda folder: edit(folder, change)
 
 
+def emptied(tensors: Arrays) -> None:
+    """Leave a table as ZeRO-3 leaves it in each process."""
+    tensors[EMBED] = tensors[EMBED][:0].reshape(0)
+
+
 @edits
 def swapped_table(tensors: Arrays) -> None:
     """Let the encoder's table come from the head, as it silently did for MADLAD."""
@@ -147,6 +152,7 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "a row of NaN": (llama, set_rows(EMBED, 11, np.nan), "not-finite", "wrong"),
     "an infinite number": (bert, set_rows(PLACES, (9, 3), np.inf), "not-finite", "wrong"),
     "no token table": (llama, drop(EMBED), "table-missing", "wrong"),
+    "an empty token table": (llama, edits(emptied), "table-missing", "wrong"),
     "no positions": (bert, drop(PLACES), "table-missing", "wrong"),
     "no token types": (bert, drop(TYPES), "table-missing", "wrong"),
     "no relative positions": (t5, drop(BIASES), "table-missing", "wrong"),

@@ -168,6 +168,21 @@ def test_two_candidates_are_both_named(build: Build, tmp_path: Path) -> None:
     assert said in embeddings.notes[0]
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 16)])
+def test_tables_that_zero_3_left_empty_are_not_taken_for_other_names(
+    build: Build, tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    build("gpt2").save_pretrained(tmp_path)
+    edit(tmp_path, lambda tensors: tensors.update({name: np.zeros(shape, np.float32) for name in _TABLES}))
+    embeddings = hpe.extract(tmp_path)
+    for read, name in ((lambda: embeddings.token, "wte.weight"), (lambda: embeddings.position, "wpe.weight")):
+        with pytest.raises(MissingTableError, match=rf"{name} is empty, of the shape \[0.*save the model gathered"):
+            read()
+
+
+_TABLES = ("wte.weight", "wpe.weight")
+
+
 def test_positions_alone(tmp_path: Path) -> None:
     safetensors.torch.save_file({"wpe.weight": torch.randn(20, 16)}, tmp_path / "model.safetensors")
     embeddings = hpe.extract(tmp_path)

@@ -82,5 +82,12 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
         r"DeepSpeed checkpoint; run 'python zero_to_fp32.py \. gathered'",
         "",
     ),
+    "distributed": (
+        {"pytorch_model_fsdp_0/__0_0.distcp": b"x", "pytorch_model_fsdp_0/.metadata": b"x", "config.json": b"{}"},
+        "__0_0.distcp'; gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch",
+        "",
+    ),
+    "tensorflow-1": ({"bert_model.ckpt.meta": b"x"}, "'bert_model.ckpt.meta'; read its arrays with tensorflow", ""),
+    "archive": ({"model.tar.gz": b"x"}, "only 'model.tar.gz'; unpack it and open what is in it", ""),
     "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 files; give the folder of a model", ""),
 }
