@@ -87,6 +87,21 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
         "__0_0.distcp'; gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch",
         "",
     ),
+    "tensor-parallel": (
+        {f"model-rank-{rank}-part-0.safetensors": save({"w": ROWS}) for rank in range(2)},
+        "holds the files of 2 processes, .*, each of which may have a slice of the tables; save the model gathered",
+        "",
+    ),
+    "tensor-parallel-pickled": (
+        {f"mp_rank_0{rank}_model_states.pt": RANK for rank in range(2)},
+        "holds the files of 2 processes",
+        "",
+    ),
+    "adapters-by-rank": (
+        {f"lora_rank_{rank}.safetensors": save({"w": ROWS}) for rank in (8, 16)},
+        "name one file, such as",
+        "",
+    ),
     "tensorflow-1": ({"bert_model.ckpt.meta": b"x"}, "'bert_model.ckpt.meta'; read its arrays with tensorflow", ""),
     "archive": ({"model.tar.gz": b"x"}, "only 'model.tar.gz'; unpack it and open what is in it", ""),
     "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 files; give the folder of a model", ""),
