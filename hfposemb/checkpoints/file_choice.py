@@ -63,6 +63,8 @@ _PART = r"consolidated\.\d\d\.pth"
 _RANK = r"(?:.*[-_.])?rank[-_]?(\d{1,5})(?:[-_.].*)?|model(\d{1,5})-mp\d+\.safetensors"
 """Name of the file of one process, of those of tensor parallelism."""
 
+_SHARD = r"-\d{5}-of-(\d{5})\."
+
 SourceOf: TypeAlias = Callable[[str], str]
 
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
@@ -115,30 +117,32 @@ def choose_file(names: Sequence[str], *, name: str, source: SourceOf) -> str | N
         return None  # no other file here is a model by itself
     stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
     indexes = [file for file in names if is_index(file)]
-    for found in (indexes, stored):
-        if len(found) == 1:
-            return found[0]
-    shown = shortened(", ".join(indexes or stored))
+    if len(indexes) == 1:
+        return indexes[0]
     if not indexes:
-        check_ranks(stored, name=name)
-    if indexes or not all(re.search(r"-\d{5}-of-\d{5}\.", file) for file in stored):
-        one = source((indexes or stored)[0])
+        check_parts(stored, INDEX, name=name)
+    if len(stored) > 1 or indexes:
+        shown, one = shortened(", ".join(indexes or stored)), source((indexes or stored)[0])
         raise fault(name, f"holds several checkpoints, {shown}; name one file, such as {one}")
-    if stored:
-        raise fault(name, f"holds shards, {shown}, but not their index; download {INDEX} too")
-    return None
+    return stored[0] if stored else None
 
 
-def check_ranks(files: Sequence[str], *, name: str) -> None:
-    """Raise ``CheckpointError`` if the files are those of processes, numbered from 0, of which none may be whole."""
-    found = [re.fullmatch(_RANK, file) for file in files]
+def check_parts(files: Sequence[str], index: str, *, name: str) -> None:
+    """Raise ``CheckpointError`` if files are those of processes, numbered from 0, or shards without their index.
+
+    None of them may be whole, not even one that is there alone.
+    """
+    found, shown = [re.fullmatch(_RANK, file) for file in files], shortened(", ".join(files))
     ranks = {int(one[1] or one[2]) for one in found if one is not None}
     if None not in found and len(ranks) > 1 and ranks == set(range(len(ranks))):
         raise fault(
             name,
-            f"holds the files of {len(ranks)} processes, {shortened(', '.join(files))}, each of which may have a slice "
-            "of the tables; save the model gathered, with save_pretrained, and open that",
+            f"holds the files of {len(ranks)} processes, {shown}, each of which may have a slice of the tables; save "
+            "the model gathered, with save_pretrained, and open that",
         )
+    split = [re.search(_SHARD, file) for file in files]
+    if files and all(one is not None and int(one[1]) > 1 for one in split):
+        raise fault(name, f"holds shards, {shown}, but not their index; download {index} too")
 
 
 def has_format(file: str) -> bool:
@@ -194,7 +198,7 @@ def choose_pickle(names: Sequence[str], *, name: str, source: SourceOf) -> str |
     stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
     if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
         return min(stored)  # its reader joins the parts
-    check_ranks(stored, name=name)
+    check_parts(stored, PICKLE_INDEX, name=name)
     if len(stored) > 1:
         listed, one = shortened(", ".join(stored)), source(stored[0])
         raise fault(name, f"holds several pickled checkpoints, {listed}; name one file, such as {one}")

@@ -282,6 +282,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
             f"config.json states no model type; its class {class_of(opened.config)} is one of {inferred}"
         )
     config = opened.config
+    opened.notes.extend(row_checks.of_shard(opened.name))
     if not config:
         how = stated_roles(opened.tensors).how or "by tensor name"
         opened.notes.append(f"there is no config.json: tables were identified {how}, and positions start at row 0")

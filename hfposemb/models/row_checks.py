@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,14 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
     """Return notes about the token table: its rows, its width, and that its rows have no names but their numbers."""
     unlabelled = (unnamed(opened),) if is_unnamed(opened) else ()
     return (*_number_of_tokens(opened, tensor), *_width(opened, tensor), *unlabelled)
+
+
+def of_shard(name: str) -> tuple[str, ...]:
+    """Return a note about a source that is one file of several, which an index names."""
+    part = re.search(r"-(\d{5})-of-(\d{5})\.(?:safetensors|bin)$", name)
+    if part is None or int(part[2]) < 2:
+        return ()
+    return (f"this is file {int(part[1])} of {int(part[2])}; tables in the others are not read, open their folder",)
 
 
 def emptied(role: str, info: TensorInfo) -> str:

@@ -183,6 +183,14 @@ def test_tables_that_zero_3_left_empty_are_not_taken_for_other_names(
 _TABLES = ("wte.weight", "wpe.weight")
 
 
+def test_one_shard_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    for shard, name in enumerate(_TABLES, 1):
+        rows = {name: torch.randn(20, 16)}
+        safetensors.torch.save_file(rows, tmp_path / f"model-0000{shard}-of-00002.safetensors")
+    embeddings = hpe.extract(tmp_path / "model-00002-of-00002.safetensors")
+    assert "this is file 2 of 2; tables in the others are not read, open their folder" in embeddings.notes
+
+
 def test_positions_alone(tmp_path: Path) -> None:
     safetensors.torch.save_file({"wpe.weight": torch.randn(20, 16)}, tmp_path / "model.safetensors")
     embeddings = hpe.extract(tmp_path)

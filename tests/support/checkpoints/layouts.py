@@ -102,6 +102,11 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
         "name one file, such as",
         "",
     ),
+    "one-shard-pickled": (
+        {"pytorch_model-00001-of-00002.bin": pickled(STATE)},
+        "holds shards, 'pytorch_model-00001-of-00002.bin', but not their index; download pytorch_model.bin.index.json",
+        "",
+    ),
     "tensorflow-1": ({"bert_model.ckpt.meta": b"x"}, "'bert_model.ckpt.meta'; read its arrays with tensorflow", ""),
     "archive": ({"model.tar.gz": b"x"}, "only 'model.tar.gz'; unpack it and open what is in it", ""),
     "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 files; give the folder of a model", ""),
