@@ -319,7 +319,8 @@ def _fits(value: object, annotation: str) -> bool:
 def _kind(annotation: str) -> str:
     parts = _parts(annotation)
     named = (_KINDS.get(part) or f"{'an' if part[0] in 'AEIOU' else 'a'} {part}" for part in parts)
-    return " or ".join(dict.fromkeys(named))
+    *others, last = dict.fromkeys(named)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _described(value: object, wanted: str) -> str:

@@ -204,9 +204,9 @@ def test_planted_breakers_are_found_and_ordinary_tokens_are_not(names: tuple[str
     [
         ({"method": "magic"}, "omp"),
         ({"k": 0}, "of at least 1; got 0"),
-        ({"k": True}, "of at least 1; got True"),
-        ({"seed": -1}, "seed must be a whole number of at least 0; got -1"),
-        ({"tokens": True}, "tokens must be a number from 0 on"),
+        ({"k": True}, "k of transplant.. must be a whole number; got True"),
+        ({"seed": -1}, "seed of transplant.. must be 0 or more; got -1"),
+        ({"tokens": True}, "tokens of transplant.. must be a whole number, texts or None; got True"),
         ({"method": {"omp"}}, "method must be"),
         ({"k": 1490}, "share 1,500 tokens; at least 1,510"),
         ({"tokens": ["w00003"]}, "'w00003' is a token that both base and donor have"),
