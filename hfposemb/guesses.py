@@ -292,7 +292,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "float": _real,
     "str": _text,
     "Path": _text,
-    **dict.fromkeys(("Sequence[int]", "Rows", "Places"), _each(_whole, "iu")),
+    **dict.fromkeys(("Sequence[int]", "Rows", "Places", "NDArray[np.integer]"), _each(_whole, "iu")),
     "Sequence[int | str]": _each(lambda value: _whole(value) or _text(value), "iuUOT"),
     "Sequence[float]": _each(_real, "iuf"),
     "Sequence[str]": _each(_text, "UOT"),
@@ -303,13 +303,19 @@ _FITS: dict[str, Callable[[Any], bool]] = {
 
 _KINDS = {
     **{"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path", "None": "None"},
-    **dict.fromkeys(("Sequence[int]", "Rows", "Places"), "whole numbers"),
+    **dict.fromkeys(("Sequence[int]", "Rows", "Places", "NDArray[np.integer]"), "whole numbers"),
     **{"Sequence[float]": "numbers", "Sequence[str]": "texts", "Sequence[int | str]": "rows or words"},
 }
 
 
 def _parts(annotation: str) -> list[str]:
-    return [annotation] if annotation in _FITS else annotation.split(" | ")
+    parts: list[str] = []
+    for part in annotation.split(" | "):
+        if parts and parts[-1].count("[") > parts[-1].count("]"):
+            parts[-1] += f" | {part}"  # within brackets
+        else:
+            parts.append(part)
+    return parts
 
 
 def _fits(value: object, annotation: str) -> bool:

@@ -238,11 +238,9 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
         )
     foreign = [file for file in names if Path(file).suffix in FOREIGN_FORMATS and not file.startswith(_LEFTOVERS)]
     if foreign:
-        return fault(
-            name,
-            f"has no .safetensors file, only {shortened(', '.join(foreign))}; "
-            f"{FOREIGN_FORMATS[Path(foreign[0]).suffix]}",
-        )
+        first = next(suffix for suffix in FOREIGN_FORMATS if any(Path(file).suffix == suffix for file in foreign))
+        said = f"has no .safetensors file, only {shortened(', '.join(foreign))}; {FOREIGN_FORMATS[first]}"
+        return fault(name, said)
     return fault(name, f"has no .safetensors file among {len(names)} files; give the folder of a model")
 
 

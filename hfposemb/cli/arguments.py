@@ -173,13 +173,6 @@ def whole_count(text: str) -> int:
     return int(text)
 
 
-def seed_number(text: str) -> int:
-    """Return a random seed."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 11 and int(text) < 2**32):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 4,294,967,295")
-    return int(text)
-
-
 class Schema(argparse.Action):
     """Print the JSON Schema and exit instead of running the command, like ``--version``."""
 

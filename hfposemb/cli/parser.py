@@ -26,7 +26,6 @@ from .arguments import (
     add_serving,
     add_source,
     add_table,
-    seed_number,
     whole_count,
 )
 from .inspecting import (
@@ -171,7 +170,7 @@ def _table_commands(commands: Commands) -> None:
     add_table(command)
     command.add_argument("--method", type=str.lower, choices=("pca", "umap"), default="pca", help="(default: pca)")
     command.add_argument("--dims", type=int, choices=(2, 3), default=2, help="dimensions (default: 2)")
-    command.add_argument("--seed", type=seed_number, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
     command.add_argument("--out", type=Path, metavar="FILE", help=f"{_TABLES} instead of CSV on the terminal")
 
     command = add_command(commands, "similarity", run_similarity, "compare selected rows of a table pairwise")
@@ -323,7 +322,7 @@ def _export_command(commands: Commands) -> None:
     command.add_argument(
         "--dims", type=int, choices=(2, 3), default=2, help="dimensions of the projection (default: 2)"
     )
-    command.add_argument("--seed", type=seed_number, default=0, help="seed of UMAP (default: 0)")
+    command.add_argument("--seed", type=int, default=0, help="seed of UMAP (default: 0)")
     add_part(command)
     command.add_argument(
         "--figure",

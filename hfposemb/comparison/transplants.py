@@ -212,9 +212,8 @@ def transplant(
     """
     if not isinstance(method, str) or method not in METHODS:
         raise unknown_choice("method", method, get_args(Method))
-    for name, value, least in (("k, the number of rows in a sum,", k, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}; got {value}")
+    if k < 1:
+        raise InputError(f"k, the number of rows in a sum, must be a whole number of at least 1; got {k}")
     with shown("transplanting", progress) as told:
         opened, given = (one if isinstance(one, EmbeddingTable) else as_open(one) for one in (base, donor))
         pair = _Pair.of(_table(opened), _table(given), k, seed)

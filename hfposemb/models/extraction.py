@@ -407,7 +407,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
     found = []
     for candidate in candidates(names, role, vocabularies=opened.vocabularies, rows=rows):
         tensor = aliases.get(candidate.tensor, candidate.tensor)
-        if reason := refusal(tensors, tensor) or row_checks.emptied(role, tensors.info(tensor)):
+        if reason := refusal(tensors, tensor):
             opened.refused.setdefault(role, reason)
         elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..checkpoints.safetensors.checkpoint import TensorInfo
 from .architectures.config_values import name_of, part_config, whole_number
 from .opened_model import Opened, is_unnamed, padded_rows, unnamed
 
@@ -27,16 +26,6 @@ def of_shard(name: str) -> tuple[str, ...]:
     if part is None or int(part[2]) < 2:
         return ()
     return (f"this is file {int(part[1])} of {int(part[2])}; tables in the others are not read, open their folder",)
-
-
-def emptied(role: str, info: TensorInfo) -> str:
-    """Return why a table of tokens or positions without numbers is none; "" for others."""
-    if role == "token_type" or 0 not in info.shape:
-        return ""
-    return (
-        f"{info.name} is empty, of the shape {list(info.shape)}, as DeepSpeed's ZeRO-3 leaves the parameters of each "
-        "process; save the model gathered, with zero_to_fp32.py or trainer.save_model, and open that"
-    )
 
 
 def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:

@@ -207,13 +207,13 @@ class Selectable:
 
     def _rows(self, name: str, place: int, rows: Iterable[int | str]) -> Rows:
         """Return the rows that are given by number, label or as a mask."""
-        given = list(rows)
-        if given and all(isinstance(one, (bool, np.bool_)) for one in given):
+        mask = rows if isinstance(rows, np.ndarray) else np.array(list(rows))
+        if mask.dtype == bool:
             count = len(self.linked.numbers[place])
-            if len(given) != count:
-                raise InputError(f"the mask has {len(given):,} values, but {name} has {count:,} {self.role}s")
-            return np.flatnonzero(given)
-        return np.array([self._row(name, place, row) for row in given], np.int64)
+            if mask.shape != (count,):
+                raise InputError(f"the mask has the shape {list(mask.shape)}, but {name} has {count:,} {self.role}s")
+            return np.flatnonzero(mask)
+        return np.array([self._row(name, place, row) for row in rows], np.int64)
 
     def _row(self, name: str, place: int, row: int | str) -> int:
         table, count = self.tables[name], len(self.linked.numbers[place])

@@ -255,6 +255,8 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         ["similarity", "sample:bert", "--rows", "king,xyzzy"],
         ["compare", "nonsense:3x4"],
         ["card", "sample:bert", "--dark"],
+        ["project", "sample:bert", "--method", "umap", "--seed", "-1"],
+        ["export", "sample:bert", "--projection", "umap", "--seed", str(2**32), "--out", "x.npy"],
     ],
 )
 def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +269,7 @@ def test_errors_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["extract", "sample:bert"], ["project", "x", "--dims", "9"], ["project", "x", "--seed", "-1"]],
+    [[], ["nonsense"], ["extract", "sample:bert"], ["project", "x", "--dims", "9"]],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:

@@ -180,6 +180,13 @@ def test_tables_that_zero_3_left_empty_are_not_taken_for_other_names(
             read()
 
 
+def test_a_head_that_zero_3_left_empty_is_named(build: Build, tmp_path: Path) -> None:
+    build("gpt2").save_pretrained(tmp_path)
+    edit(tmp_path, lambda tensors: tensors.update({"lm_head.weight": np.zeros(0, np.float32)}))
+    with pytest.raises(MissingTableError, match=r"lm_head.weight is empty, of the shape \[0\]; if DeepSpeed's ZeRO-3"):
+        _ = hpe.extract(tmp_path).head
+
+
 _TABLES = ("wte.weight", "wpe.weight")
 
 

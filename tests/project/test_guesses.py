@@ -119,6 +119,8 @@ GUESSES = {
     "hpe.mixture(t, 'king', positions='3')": "positions of mixture() must be a whole number or whole numbers; got '3'",
     "hpe.uncertainty(m, names=3)": "names of uncertainty() must be texts; got 3",
     "hpe.pair_similarities(t, None)": "rows of pair_similarities() must be rows or words; got NoneType",
+    "hpe.word_plane(t, None)": "words of word_plane() must be a text or rows or words; got NoneType",
+    "hpe.project(t, rows=np.ones(3))": "rows of project() must be rows or words, whole numbers or None; got ndarray",
     "hpe.project(t, dims=True)": "dims of project() must be a whole number; got True",
     "hpe.point_trust(t, np.zeros((1, 2)), rows=[10**6])": "has no row 1000000; its rows are 0 to",
     "hpe.fit_shift(m.position, 1, components=0)": "components must be at least 1; got 0",

@@ -96,7 +96,7 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     assert positions.selection == again
     for wrong, said in (
         ([256], "positions 0 to 255; got 256"), (["king"], "king"), ({"other": [1]}, "no source 'other' is shown"),
-        (np.ones(3, bool), "the mask has 3 values, but sample:bert has 256 positions"),
+        (np.ones(3, bool), "the mask has the shape .3., but sample:bert has 256 positions"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             positions.selection = wrong

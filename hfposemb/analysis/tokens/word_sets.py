@@ -65,7 +65,7 @@ class WordPlane(Tabular):
 
 
 def word_plane(
-    value: EmbeddingTable, words: str | Sequence[str | int], *, draws: int = 199, seed: int = 0
+    value: EmbeddingTable, words: str | Sequence[int | str], *, draws: int = 199, seed: int = 0
 ) -> WordPlane:
     """Return the plane that a set of words spans, with its share of their variance beside that of random words.
 

@@ -183,7 +183,17 @@ class Listed(Protocol):
 def refusal(tensors: Listed, name: str) -> str:
     """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
     own = getattr(tensors, "refusal", None)
-    return str(own(name)) if own is not None else _not_plain(tensors.info(name))
+    said = str(own(name)) if own is not None else _not_plain(tensors.info(name))
+    return said or _empty(tensors.info(name))
+
+
+def _empty(info: TensorInfo) -> str:
+    if 0 not in info.shape:
+        return ""
+    return (
+        f"{info.name} is empty, of the shape {list(info.shape)}; if DeepSpeed's ZeRO-3 split the model, save the model "
+        "gathered, with zero_to_fp32.py or trainer.save_model, and open that"
+    )
 
 
 def _not_plain(info: TensorInfo) -> str:
