@@ -22,7 +22,7 @@ def of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
 
 def of_shard(name: str) -> tuple[str, ...]:
     """Return a note about a source that is one file of several, which an index names."""
-    part = re.search(r"-(\d{5})-of-(\d{5})\.(?:safetensors|bin)$", name)
+    part = re.search(r"-(\d{5})-of-(\d{5})\.(?:safetensors|bin)(?=[@?]|$)", name)
     if part is None or int(part[2]) < 2:
         return ()
     return (f"this is file {int(part[1])} of {int(part[2])}; tables in the others are not read, open their folder",)

@@ -13,6 +13,7 @@ import torch
 
 import hfposemb as hpe
 from hfposemb.errors import CheckpointError, MissingTableError, SourceError
+from hfposemb.models.row_checks import of_shard
 from hfposemb.tables.sources import SampleSource
 from tests.checks.planted import change, edit
 from tests.conftest import ABSOLUTE, Build
@@ -195,7 +196,10 @@ def test_one_shard_is_not_taken_for_the_whole(tmp_path: Path) -> None:
         rows = {name: torch.randn(20, 16)}
         safetensors.torch.save_file(rows, tmp_path / f"model-0000{shard}-of-00002.safetensors")
     embeddings = hpe.extract(tmp_path / "model-00002-of-00002.safetensors")
-    assert "this is file 2 of 2; tables in the others are not read, open their folder" in embeddings.notes
+    said = ("this is file 2 of 2; tables in the others are not read, open their folder",)
+    assert said[0] in embeddings.notes
+    assert of_shard("owner/name/model-00002-of-00002.safetensors@refs/pr/1") == said
+    assert of_shard("owner/name/model-00001-of-00001.safetensors@main") == ()
 
 
 def test_positions_alone(tmp_path: Path) -> None:
