@@ -13,7 +13,7 @@ from ..checkpoints.access import Access, Visitor
 from ..checkpoints.adapters.adapted import ORIGINAL, Adapter, adapter_of, may_be_adapter, whole_modules
 from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
-from ..checkpoints.quantised.decoded import refusal
+from ..checkpoints.quantised.decoded import table_refusal
 from ..checkpoints.safetensors.checkpoint import Checkpoint, TensorInfo
 from ..checkpoints.stated_roles import stated_roles
 from ..errors import InputError, MissingTableError, SourceError
@@ -407,7 +407,7 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
     found = []
     for candidate in candidates(names, role, vocabularies=opened.vocabularies, rows=rows):
         tensor = aliases.get(candidate.tensor, candidate.tensor)
-        if reason := refusal(tensors, tensor):
+        if reason := table_refusal(tensors, tensor):
             opened.refused.setdefault(role, reason)
         elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)

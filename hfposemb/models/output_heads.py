@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..checkpoints.adapters.adapted import whole_modules
 from ..checkpoints.gguf.config import HEAD as HEAD_IN_GGUF
-from ..checkpoints.quantised.decoded import refusal
+from ..checkpoints.quantised.decoded import table_refusal
 from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import MissingTableError
@@ -195,7 +195,7 @@ def _head(opened: Opened, tables: Mapping[str, EmbeddingTable], key: str, tie: T
     if token is not None and tie.how in ("absent", "alias", "same tensor"):
         base = token
     else:
-        if reason := refusal(opened.tensors, tie.tensor):
+        if reason := table_refusal(opened.tensors, tie.tensor):
             raise MissingTableError(f"{opened.name} has no readable {key}: {reason}", reason=reason)
         base = table_in_tensor(opened, "head", tie.tensor)
     same_rows = token is not None and token.shape[0] == base.shape[0]

@@ -183,13 +183,14 @@ class Listed(Protocol):
 def refusal(tensors: Listed, name: str) -> str:
     """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
     own = getattr(tensors, "refusal", None)
-    said = str(own(name)) if own is not None else _not_plain(tensors.info(name))
-    return said or _empty(tensors.info(name))
+    return str(own(name)) if own is not None else _not_plain(tensors.info(name))
 
 
-def _empty(info: TensorInfo) -> str:
-    if 0 not in info.shape:
-        return ""
+def table_refusal(tensors: Listed, name: str) -> str:
+    """Return why a tensor cannot be read as a table: its ``refusal``, or that it has no numbers; "" if it can."""
+    info = tensors.info(name)
+    if (said := refusal(tensors, name)) or 0 not in info.shape:
+        return said
     return (
         f"{info.name} is empty, of the shape {list(info.shape)}; if DeepSpeed's ZeRO-3 split the model, save the model "
         "gathered, with zero_to_fp32.py or trainer.save_model, and open that"
