@@ -332,7 +332,8 @@ def _kind(annotation: str) -> str:
 def _described(value: object, wanted: str) -> str:
     """Return a value of the wrong kind in an error message, with how to make the wanted one of it."""
     plain = isinstance(value, (str, int, float, list, tuple))
-    said = f"{value!r:.80}" if plain else type(value).__name__
+    of_numbers = f" of {value.dtype!s:.40}" if hasattr(value, "dtype") else ""
+    said = f"{value!r:.80}" if plain else type(value).__name__ + of_numbers
     if made := _MADE.get(wanted):
         return f"{said}; make one with {made}"
     if plain:

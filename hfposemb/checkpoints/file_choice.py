@@ -49,6 +49,7 @@ _MOST_SHOWN = 8
 MODEL = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 _INDEX = r"\.safetensors\.index(\.\w+)?\.json$"
+_PICKLE_INDEX = r"\.bin\.index(\.\w+)?\.json$"
 MODULES = "modules.json"
 """List of modules in a sentence-transformers folder; each module, possibly the model too, has its own folder."""
 
@@ -63,7 +64,8 @@ _PART = r"consolidated\.\d\d\.pth"
 _RANK = r"(?:.*[-_.])?rank[-_]?(\d{1,5})(?:[-_.].*)?|model(\d{1,5})-mp\d+\.safetensors"
 """Name of the file of one process, of those of tensor parallelism."""
 
-_SHARD = r"-\d{5}-of-(\d{5})\."
+_SHARD = r"([^.]+)((?:\.\w+)?)-\d{5}-of-(\d{5})(\.\w+)"
+"""Name of a shard: its stem, the variant if there is one, the number of shards, and the suffix."""
 
 SourceOf: TypeAlias = Callable[[str], str]
 
@@ -120,14 +122,14 @@ def choose_file(names: Sequence[str], *, name: str, source: SourceOf) -> str | N
     if len(indexes) == 1:
         return indexes[0]
     if not indexes:
-        check_parts(stored, INDEX, name=name)
+        check_parts(stored, name=name)
     if len(stored) > 1 or indexes:
         shown, one = shortened(", ".join(indexes or stored)), source((indexes or stored)[0])
         raise fault(name, f"holds several checkpoints, {shown}; name one file, such as {one}")
     return stored[0] if stored else None
 
 
-def check_parts(files: Sequence[str], index: str, *, name: str) -> None:
+def check_parts(files: Sequence[str], *, name: str) -> None:
     """Raise ``CheckpointError`` if files are those of processes, numbered from 0, or shards without their index.
 
     None of them may be whole, not even one that is there alone.
@@ -140,8 +142,10 @@ def check_parts(files: Sequence[str], index: str, *, name: str) -> None:
             f"holds the files of {len(ranks)} processes, {shown}, each of which may have a slice of the tables; save "
             "the model gathered, with save_pretrained, and open that",
         )
-    split = [re.search(_SHARD, file) for file in files]
-    if files and all(one is not None and int(one[1]) > 1 for one in split):
+    split = [one for file in files if (one := re.fullmatch(_SHARD, file)) is not None and int(one[3]) > 1]
+    if files and len(split) == len(files):
+        stem, variant, _, suffix = split[0].groups()
+        index = shortened(f"{stem}{suffix}.index{variant}.json")
         raise fault(name, f"holds shards, {shown}, but not their index; download {index} too")
 
 
@@ -198,16 +202,20 @@ def choose_pickle(names: Sequence[str], *, name: str, source: SourceOf) -> str |
     stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
     if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
         return min(stored)  # its reader joins the parts
-    check_parts(stored, PICKLE_INDEX, name=name)
-    if len(stored) > 1:
-        listed, one = shortened(", ".join(stored)), source(stored[0])
+    indexes = [file for file in names if re.search(_PICKLE_INDEX, file)]
+    if len(indexes) == 1:
+        return indexes[0]
+    if not indexes:
+        check_parts(stored, name=name)
+    if len(stored) > 1 or indexes:
+        listed, one = shortened(", ".join(indexes or stored)), source((indexes or stored)[0])
         raise fault(name, f"holds several pickled checkpoints, {listed}; name one file, such as {one}")
     return stored[0] if stored else None
 
 
 def is_pickled(file: str) -> bool:
     """Return whether a file name is that of a pickle written by torch.save, or of the index of several."""
-    return file.endswith((*PICKLES, PICKLE_INDEX))
+    return file.endswith(PICKLES) or re.search(_PICKLE_INDEX, file) is not None
 
 
 def is_checkpoint(file: str) -> bool:

@@ -98,7 +98,7 @@ def _measure_again(given: argparse.Namespace) -> None:
     from ..surveys.remeasure import again
     from ..surveys.survey_folder import rows_of
 
-    of_new = ("file", "author", "filter", "revisions", "metric", "out", "dry_run", "fingerprints")
+    of_new = ("file", "author", "filter", "limit", "revisions", "metric", "out", "dry_run", "fingerprints")
     wrong = [name for name in of_new if getattr(given, name)] + ["draws"] * (given.draws != DRAWS)
     if wrong:
         option = wrong[0].replace("_", "-")
@@ -172,11 +172,13 @@ def run_trajectory(given: argparse.Namespace) -> None:
 
 def _named(given: argparse.Namespace) -> list[str]:
     """Return the sources that a command names, individually or by a file, author, filter or pattern of revisions."""
-    from ..surveys.source_lists import in_file, on_hub, revisions
+    from ..surveys.source_lists import MODELS, in_file, on_hub, revisions
 
     found = [*given.sources, *([] if given.file is None else in_file(given.file))]
     if given.author or given.filter:
-        found += on_hub(author=given.author, filters=given.filter, limit=given.limit)
+        found += on_hub(author=given.author, filters=given.filter, limit=MODELS if given.limit is None else given.limit)
+    elif given.limit is not None:
+        raise InputError("--limit is of the models of --author or --filter; give one of these, or leave it out")
     if given.revisions is None:
         return found
     if len(found) != 1:

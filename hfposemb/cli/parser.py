@@ -251,9 +251,7 @@ def _survey_commands(commands: Commands) -> None:
         metavar="TAG",
         help="add the Hub models with this tag (with all tags, if repeated)",
     )
-    command.add_argument(
-        "--limit", type=whole_count, default=50, metavar="N", help="maximum number of Hub models (default: 50)"
-    )
+    command.add_argument("--limit", type=whole_count, metavar="N", help="maximum number of Hub models (default: 50)")
     command.add_argument("--revisions", metavar="PATTERN", help='revisions of a single source, such as "step*"')
     add_metrics(command, draws=DRAWS)
     add_access(command)

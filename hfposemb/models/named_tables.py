@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..checkpoints.formats import ReadTensors
+from ..checkpoints.quantised.decoded import table_refusal
 from ..checkpoints.safetensors.checkpoint import TensorInfo
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
@@ -60,6 +61,8 @@ def tensor_named(tensors: ReadTensors, name: str) -> str:
     """Return the name of the table that the name of a tensor or module refers to. Raises ``InputError``."""
     if _has(tensors, name):
         info = tensors.info(name)
+        if 0 in info.shape:
+            raise InputError(f"{tensors.name}: {table_refusal(tensors, name)}")
         if not _one_table(info):
             raise InputError(
                 f"{name} of {tensors.name} has the shape {list(info.shape)}; a table needs {_SHAPES}; "

@@ -17,6 +17,9 @@ from ..several import several
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource
 
+MODELS = 50
+"""Default maximum number of models of a search."""
+
 _MOST_SHOWN = 6
 
 
@@ -43,7 +46,7 @@ def in_file(path: Path) -> list[str]:
     return found
 
 
-def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int = 50) -> list[str]:
+def on_hub(*, author: str | None = None, filters: Sequence[str] = (), limit: int = MODELS) -> list[str]:
     """Return the most downloaded models of the Hub that match.
 
     Args:

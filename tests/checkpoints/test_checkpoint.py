@@ -463,7 +463,7 @@ def test_index_of_a_variant(tmp_path: Path) -> None:
         (["a.safetensors", "b.safetensors"], r"'a.safetensors, b.safetensors'; name one file"),
         (["model.fp16.safetensors", "model.bf16.safetensors"], "name one file"),
         (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], "but not their index"),
-        (["model-00001-of-00002.safetensors"], "but not their index; download model.safetensors.index.json too"),
+        (["model-00001-of-00002.safetensors"], "but not their index; download .model.safetensors.index.json. too"),
         (["optimizer.safetensors"], "has no .safetensors file|holds shards"),
     ],
 )

@@ -168,6 +168,9 @@ def test_shards_are_read_through_their_index(build: Build, tmp_path: Path) -> No
     (folder / "pytorch_model-00002-of-00002.bin").write_bytes(b"never read")
     model.save_pretrained(tmp_path / "safe")  # type: ignore[operator]
     assert_same(hpe.extract(folder), hpe.extract(tmp_path / "safe"))
+    variant = (folder / PICKLE_INDEX).rename(folder / "pytorch_model.bin.index.fp16.json")
+    assert_same(hpe.extract(folder), hpe.extract(tmp_path / "safe"))
+    assert_same(hpe.extract(variant), hpe.extract(tmp_path / "safe"))
     (folder / PICKLE_INDEX).write_text('{"weight_map": {"wte.weight": "../secret.bin"}}')
     with pytest.raises(CheckpointError, match=r"must name \.bin files of this folder"):
         hpe.extract(folder)

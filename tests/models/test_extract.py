@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 
 import hfposemb as hpe
-from hfposemb.errors import CheckpointError, MissingTableError, SourceError
+from hfposemb.errors import CheckpointError, InputError, MissingTableError, SourceError
 from hfposemb.models.row_checks import of_shard
 from hfposemb.tables.sources import SampleSource
 from tests.checks.planted import change, edit
@@ -186,6 +186,16 @@ def test_a_head_that_zero_3_left_empty_is_named(build: Build, tmp_path: Path) ->
     edit(tmp_path, lambda tensors: tensors.update({"lm_head.weight": np.zeros(0, np.float32)}))
     with pytest.raises(MissingTableError, match=r"lm_head.weight is empty, of the shape \[0\]; if DeepSpeed's ZeRO-3"):
         _ = hpe.extract(tmp_path).head
+
+
+def test_relative_positions_and_a_named_tensor_that_zero_3_left_empty(build: Build, tmp_path: Path) -> None:
+    build("t5").save_pretrained(tmp_path)
+    bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    edit(tmp_path, lambda tensors: tensors.update(dict.fromkeys((bias, "shared.weight"), np.zeros(0, np.float32))))
+    with pytest.raises(CheckpointError, match=rf"{bias} is empty, of the shape \[0\]; if DeepSpeed's ZeRO-3"):
+        _ = hpe.extract(tmp_path).positions["encoder"].distances
+    with pytest.raises(InputError, match=r"shared.weight is empty, of the shape \[0\]; if DeepSpeed's ZeRO-3"):
+        hpe.extract(f"{tmp_path}?token=shared.weight")
 
 
 _TABLES = ("wte.weight", "wpe.weight")

@@ -229,7 +229,7 @@ def test_rows_with_nothing_to_measure_are_one_line(
 
 
 def test_a_repetition_takes_no_option_of_a_new_survey(capsys: pytest.CaptureFixture[str]) -> None:
-    for option in (["--out", "new"], ["--draws", "3"], ["--metric", "IsoScore"], ["--dry-run"]):
+    for option in (["--out", "new"], ["--draws", "3"], ["--metric", "IsoScore"], ["--dry-run"], ["--limit", "9"]):
         assert main(["survey", "--again", "old", *option]) == 1
         said = f"--again repeats what old has measured, and writes nothing; leave out {option[0]}"
         assert capsys.readouterr().err == f"hfposemb: {said}\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hfposemb.cli.main import main
 from hfposemb.errors import HubError, InputError, SourceError
 from hfposemb.surveys.source_lists import in_file, on_hub, revisions, step_of
 from tests.hub import FakeHub
@@ -26,7 +27,7 @@ def test_a_file_names_a_source_a_line(tmp_path: Path) -> None:
         in_file(tmp_path / "none.txt")
 
 
-def test_a_search_finds_the_most_downloaded(hub: FakeHub) -> None:
+def test_a_search_finds_the_most_downloaded(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.page_size = 2
     for number in range(5):
         hub.add(f"lab/m{number}", {"config.json": b"{}"}, downloads=number, tags=["bert", *(["odd"] * (number % 2))])
@@ -38,6 +39,8 @@ def test_a_search_finds_the_most_downloaded(hub: FakeHub) -> None:
         on_hub(author="nobody", filters=["odd"])
     with pytest.raises(InputError, match="limit must be at least 1"):
         on_hub(author="lab", limit=0)
+    assert main(["survey", "sample:gpt2", "--limit", "3", "--dry-run"]) == 1
+    assert "--limit is of the models of --author or --filter; give one of these" in capsys.readouterr().err
     with hub.fault("status", code=400, times=None), pytest.raises(HubError, match="the Hub returned status 400"):
         on_hub(author="lab")
 

@@ -20,7 +20,6 @@ from ..file_choice import (
     INDEX,
     MODEL,
     MODULES,
-    PICKLE_INDEX,
     TRANSFORMER,
     choose_file,
     choose_format,
@@ -182,7 +181,7 @@ class RepositoryPickles:
         if parts := parts_of(found, self._beside()):
             opened = tuple(self._open_file(self.folder + part) for part in parts)
             return JoinedParts(files.name, opened, None, files.access.limits, files.json("params.json", self.folder))
-        if not found.endswith(PICKLE_INDEX):
+        if not found.endswith(".json"):
             return one_file(path, name=files.name, open_file=self._open_file)
         limit = files.access.limits.header_bytes
         raw = files.small(found, self.folder, limit=limit) or b""

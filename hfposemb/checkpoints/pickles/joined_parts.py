@@ -165,7 +165,7 @@ class JoinedParts:
         return 1 if name.endswith(_BY_COLUMNS) else 0
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
+        """Return rows ``[start, stop)`` of a tensor, as ``Checkpoint.read``."""
         whole, axis = self._joined(name)
         if axis is None:
             return self.parts[0].read(name, start, stop)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...checkpoints.quantised.decoded import table_refusal
 from ...checkpoints.torch_module import LiveTensors
 from ...errors import CheckpointError
 from ...tables.encodings import (
@@ -420,9 +421,11 @@ def _relative_of(opened: Opened, rule: RelativeRule, tower: str, tensor: str) ->
         return Unmeasured("relative-bias", f"{opened.name} has relative positions, but {rule.why}")
     if rule.rows == "waves":
         return _relative_waves(opened, tower, length)
+    if reason := table_refusal(opened.tensors, tensor):
+        raise CheckpointError(f"{opened.name}: {reason}")
     shape = [size for size in opened.tensors.info(tensor).shape if size != 1]
-    if len(shape) != 2 or 0 in shape:
-        raise CheckpointError(f"{tensor} in {opened.name} must have two non-empty axes; its shape is {shape}")
+    if len(shape) != 2:
+        raise CheckpointError(f"{tensor} in {opened.name} must have two axes; its shape is {shape}")
     rows = np.asarray(opened.tensors.read(tensor), np.float64).reshape(shape)
     if rule.rows == "buckets":
         return _bucketed(opened, rule, tower, rows, length)

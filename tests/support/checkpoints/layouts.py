@@ -104,7 +104,12 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
     ),
     "one-shard-pickled": (
         {"pytorch_model-00001-of-00002.bin": pickled(STATE)},
-        "holds shards, 'pytorch_model-00001-of-00002.bin', but not their index; download pytorch_model.bin.index.json",
+        "holds shards, .*, but not their index; download 'pytorch_model.bin.index.json'",
+        "",
+    ),
+    "one-shard-of-a-variant": (
+        {"model.fp16-00001-of-00002.safetensors": save({"w": ROWS}), "config.json": b"{}"},
+        "holds shards, .*, but not their index; download 'model.safetensors.index.fp16.json'",
         "",
     ),
     "tensorflow-1": ({"bert_model.ckpt.meta": b"x"}, "'bert_model.ckpt.meta'; read its arrays with tensorflow", ""),
