@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -41,15 +42,9 @@ def complete_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     Raises:
         HfposembError: If the disk is full or the folder cannot be written.
     """
-    import tempfile  # a process that only reads does not need it
-
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
-    except OSError as error:
-        raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
-    unfinished.add(Path(name))
-    try:
-        with os.fdopen(handle, "wb") as file:
+    unfinished.add(name := path.parent / f".{path.name[:100]}.{os.urandom(8).hex()}")
+    try:  # before the file exists, so that Ctrl-C at any moment removes it
+        with _created(name) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -59,8 +54,16 @@ def complete_file(path: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise HfposembError(f"cannot write {path}: {error.strerror}; free some space or choose another file") from error
     finally:
-        Path(name).unlink(missing_ok=True)
-        unfinished.discard(Path(name))
+        name.unlink(missing_ok=True)
+        unfinished.discard(name)
+
+
+def _created(path: Path) -> IO[bytes]:
+    """Create a file that only this user may read, and open it."""
+    try:
+        return open(path, "xb", opener=partial(os.open, mode=0o600))
+    except OSError as error:
+        raise HfposembError(f"cannot write into {path.parent}: {error.strerror}; choose another folder") from error
 
 
 def _umask() -> int:

@@ -30,6 +30,7 @@ from hfposemb.analysis.projection.quality import PointTrust, point_trust
 from hfposemb.cache import KINDS, STALE_SECONDS, Cache, Key
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
+from hfposemb.files import complete_file, unfinished
 from hfposemb.tables.table import EmbeddingTable, Provenance, Vectors
 from tests.conftest import FULL
 from tests.hub import FakeHub
@@ -637,6 +638,21 @@ def test_a_kill_leaves_written_files_whole_or_absent(tmp_path: Path) -> None:
     found = json.loads(run.stdout)
     assert {kind: one["torn"] for kind, one in found.items() if one["torn"]} == {}
     assert sum(one["halves"] for one in found.values()) > len(found) // 2, "no kill came during a write"
+
+
+def test_ctrl_c_while_a_file_is_created_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = os.open
+
+    def interrupted(path: str, flags: int, mode: int = 0o777) -> int:
+        os.close(create(path, flags, mode))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt), complete_file(tmp_path / "out.html"):
+            pytest.fail("it was not interrupted")
+    assert list(tmp_path.iterdir()) == []
+    assert unfinished == set()
 
 
 DIRECT = re.compile(r"\.write_(text|bytes)\(|open\([^()]*\"[wax]b?\"|\.(savez?|tofile|to_csv|to_parquet|save_file)\(")
