@@ -81,10 +81,20 @@ class LiveTensors:
         return {}
 
     def config(self) -> dict[str, Any] | None:
-        """Return the module's transformers configuration, or ``None`` if it has none."""
-        config: Any = getattr(self.module, "config", None)
-        values = config.to_dict() if hasattr(config, "to_dict") else None
-        return values if isinstance(values, dict) else None
+        """Return the transformers configuration of the module, or of all models in it; ``None`` if they differ."""
+        within: dict[str, Any] = {}
+        for name, module in self.module.named_modules():
+            config: Any = getattr(module, "config", None)
+            outer = any(one == "" or name.startswith(f"{one}.") for one in within)
+            if not outer and hasattr(config, "to_dict"):
+                within[name] = config.to_dict()
+        first, *others = within.values() or (None,)
+        return first if isinstance(first, dict) and all(one == first for one in others) else None
+
+    def tokenizer(self) -> Any:
+        """Return the tokenizer that the module has, as those of sentence-transformers; ``None`` if it has none."""
+        held = getattr(self.module, "tokenizer", None)
+        return held if hasattr(held, "save_pretrained") and hasattr(held, "get_vocab") else None
 
     def file_bytes(self, name: str) -> None:
         """Return ``None``: there is no file."""
@@ -97,7 +107,8 @@ class LiveTensors:
         tensor = self._tensor(name).detach()
         if tensor.is_meta or not tensor.is_floating_point():
             raise InputError(
-                f"{name} of the live model holds {tensor.dtype} on {tensor.device}; load it with real weights"
+                f"{name} of the live model holds {tensor.dtype} on {tensor.device}; load it with real weights, not "
+                "offloaded or quantised, or extract its checkpoint by name"
             )
         adapted = self.adapted.get(name)
         rows = (tensor[start:stop] if adapted is None else _looked_up(adapted, tensor, slice(start, stop))).cpu()

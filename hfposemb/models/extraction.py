@@ -140,12 +140,16 @@ def _from_here(
             from ..tables.closed_forms import from_source
 
             return from_source(source)
-    # Duck-typed, to avoid importing torch.
-    if hasattr(source, "state_dict") and hasattr(source, "named_modules"):
+    if _is_module(source):
         from ..checkpoints.torch_module import open_module
 
         return _from_module(open_module(source, name=given.name), given)
     raise SourceError(f"source must be a name, a path or a torch module; got {type(source).__name__}{_in_hand(source)}")
+
+
+def _is_module(given: object) -> bool:
+    """Return whether an object is a torch module, without importing torch."""
+    return hasattr(given, "state_dict") and hasattr(given, "named_modules") and not isinstance(given, type)
 
 
 def _in_hand(given: object) -> str:
@@ -160,6 +164,8 @@ def _in_hand(given: object) -> str:
         return "; open each: [hpe.extract(one) for one in names]"
     if isinstance(given, Embeddings):
         return ", which is open already; use it as it is"
+    if _is_module(getattr(given, "model", None)):  # of pipelines and trainers
+        return "; give its .model"
     if hasattr(given, "shape") or isinstance(given, (list, tuple)):
         return "; for vectors in memory call from_arrays(token=…)"
     name = getattr(given, "name_or_path", None)  # of configurations and tokenizers of transformers
@@ -351,10 +357,13 @@ class _Given:
 
 def _from_module(live: LiveTensors, given: _Given) -> Embeddings:
     config = live.config() or {}
-    opened = given.applied(Opened(live, live.name, config=config))
+    named = replace(given, tokenizer=live.tokenizer()) if given.tokenizer is None else given
+    opened = named.applied(Opened(live, live.name, config=config))
     found = _candidates(opened) | named_tables(live, given.tables)
-    if not config:
+    if not config or not any(found.values()):
         _add_unnamed(live, found)
+    if not config and found["position"]:
+        opened.notes.append("the module has no configuration, or models with different ones: positions start at row 0")
     if not any(found.values()):
         if opened.refused:
             raise SourceError(f"{live.name}: {next(iter(opened.refused.values()))}")

@@ -108,6 +108,8 @@ def on_offer(opened: Opened) -> str:
         said = f"its tensors include {_listed(near)}"
     else:
         return f"none of its {len(names):,} tensors has two axes; they include {_listed(near)}"
+    if isinstance(tensors, LiveTensors):
+        return f'{said}; name one: tables={{"token": TENSOR}} or {{"position": TENSOR}}'
     return f"{said}; name one: ?token=TENSOR or ?position=TENSOR after the source's name"
 
 
@@ -158,7 +160,8 @@ def tokens(opened: Opened, found: tuple[Candidate, ...]) -> dict[str, Candidate]
         own = [one for one in found[1:] if one.part == "decoder" and one.tensor.rsplit(".", 2)[-2:] == ending]
         chosen |= {one.part: one for one in own[:1] if one.tensor != first.tensor}
     tensors = {candidate.tensor for candidate in chosen.values()}
-    rest = "?token=TENSOR names another"
+    other = 'tables={"token": TENSOR}' if isinstance(opened.tensors, LiveTensors) else "?token=TENSOR"
+    rest = f"{other} names another"
     others = [one for one in found if one.tensor not in tensors]
     _note_choice(opened, "token", first, others, rest)
     return chosen | {one.part: one for one in reversed(others) if one.part not in (*PART_ORDER, first.part)}

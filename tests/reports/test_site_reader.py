@@ -109,6 +109,10 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "gpt2": ({"wte.weight": 40, "wpe.weight": 16, "h.0.attn.c_attn.weight": 4}, {"model_type": "gpt2"}),
     "bert": ({f"bert.{name}": rows for name, rows in _BERT.items()}, {"model_type": "bert"}),
     "roberta": (_BERT, {"model_type": "roberta", "pad_token_id": 1}),
+    "roberta of sentence-transformers": (
+        {f"0.auto_model.{name}": rows for name, rows in _BERT.items()},
+        {"model_type": "roberta", "pad_token_id": 1},
+    ),
     "roberta without padding": (_BERT, {"model_type": "roberta"}),
     "lilt": (_BERT, {"model_type": "lilt"}),
     "opt": ({"decoder.embed_tokens.weight": 40, "decoder.embed_positions.weight": 18}, {"model_type": "opt"}),

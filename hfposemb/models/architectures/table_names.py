@@ -113,8 +113,12 @@ SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
 """Ending of a token table whose number is not that of a layer."""
 
-NUMBERED = re.compile(r"(?<!\.backbone)\.\d+\.")
-"""Name inside a layer, between dots; a backbone in a list of its own, as RF-DETR's, is no layer."""
+NUMBERED = re.compile(r"(?!^)(?<!\.backbone)\.\d+\.(?!(?:auto_)?model\.)")
+"""Name inside a layer, between dots.
+
+A backbone in a list of its own, as RF-DETR's, is no layer, nor is a model of sentence-transformers or the module of a
+sequence.
+"""
 
 
 @lru_cache(maxsize=4096)
