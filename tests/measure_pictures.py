@@ -369,7 +369,7 @@ def _recovered(axes: Any) -> None:
 def _overlap(axes: Any) -> None:
     for one, name in zip(axes, ("sample:gpt2", "sample:bert"), strict=True):
         found = subspace_overlap(sources()[name])
-        one.hist(100 * np.array(found.drawn), 30, color=GREY, alpha=0.6)
+        one.hist(100 * np.array([*found.drawn, *found.uniform]), 60, color=GREY, alpha=0.6)
         one.axvline(100 * found.share, color=COLOURS[name], label="observed")
         one.axvline(100 * found.flat, color=GREY, linestyle=":", label="k / d")
         one.set_title(name, color=GREY, fontsize=9)

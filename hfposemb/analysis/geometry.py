@@ -33,6 +33,7 @@ from .rows import (
     norms,
     unit_sums,
 )
+from .wave_noise import wave_noise
 
 SOLVED_WHOLE = 384
 """Side up to which all eigenvectors are computed, by numpy: to import scipy takes a tenth of a second."""
@@ -538,37 +539,33 @@ def strength_by_period(value: EmbeddingTable | PositionEncoding) -> Waves:
     """Return the strength of a table's waves by period, with the interval expected of noise.
 
     In Gaussian noise each magnitude is Rayleigh distributed, so the mean over d columns has a standard deviation of
-    √(4/π − 1) / √d of its mean. The interval covers 95 %; a peak exceeds the 99.5 % quantile of the strongest of as
-    many periods of noise. It also exceeds the geometric mean of the two periods beside it, by more than the 99 %
-    quantile of the largest such excess in noise.
+    √(4/π − 1) / √d of its mean; wide or dependent columns count as fewer (``wave_noise``). The interval covers 95 %; a
+    peak exceeds the 99.5 % quantile of the strongest of as many periods of noise. It also exceeds the geometric mean of
+    the two periods beside it, by more than the 99 % quantile of the largest such excess in noise.
 
     Raises:
         InputError: If there are fewer than 8 rows, or all rows are equal.
     """
-    from statistics import NormalDist
-
     table = table_in(value)
-    count, width = table.shape
-    found = wave_spectrum(table)[1:]
+    count = table.shape[0]
+    coefficients = _coefficients(table)[1:]
+    found = np.abs(coefficients).mean(axis=1)
     mean = float(found.mean()) if len(found) else 0.0
     if count < 8 or mean <= 1e-12 * float(np.nanmax(norms(table), initial=0.0)):
         raise InputError(f"{table.name} has {count:,} rows; a spectrum needs at least 8, not all equal")
-    spread = float(np.sqrt((4 / np.pi - 1) / width))
+    noise = wave_noise(coefficients)
     strength = found / mean
-    highest = 1 + spread * NormalDist().inv_cdf(1 - 0.005 / len(found))
     top = int(strength.argmax())
     periods = count / np.arange(1, len(found) + 1)
-    heard = bool(strength[top] > highest)
+    heard = bool(strength[top] > noise.quantile(1 - 0.005 / len(found)))
     stands_out = False
     if heard and top > 0:
         beside = strength[[top - 1, *([top + 1] if top + 1 < len(found) else [])]]
         excess = np.log(strength[top]) - np.log(np.maximum(beside, 1e-12)).mean()
-        error = np.sqrt(1 + 1 / len(beside)) * spread
-        stands_out = bool(excess > error * NormalDist().inv_cdf(1 - 0.01 / len(found)))
+        stands_out = bool(excess > noise.excess(1 - 0.01 / len(found), beside=len(beside)))
     strongest = float(periods[top]) if heard else None
     trend = heard and not stands_out and top < SLOW_WAVES
-    low, high = max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread
-    return Waves(periods, strength, low, high, strongest, strongest if stands_out else None, trend)
+    return Waves(periods, strength, *noise.interval, strongest, strongest if stands_out else None, trend)
 
 
 def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float64]:
@@ -579,9 +576,13 @@ def wave_spectrum(value: EmbeddingTable | PositionEncoding) -> NDArray[np.float6
     Raises:
         InputError: If no row is finite.
     """
-    table = table_in(value)
+    return np.asarray(np.abs(_coefficients(table_in(value))).mean(axis=1), np.float64)
+
+
+def _coefficients(table: EmbeddingTable) -> NDArray[np.complex128]:
+    """Return the DFT of the columns about their means [n // 2 + 1, d]."""
     mean = mean_row(table)
     whole = np.zeros(table.shape)
     for rows, vectors in finite_blocks(table):
         whole[rows] = vectors - mean
-    return np.asarray(np.abs(np.fft.rfft(whole, axis=0)).mean(axis=1), np.float64)
+    return np.fft.rfft(whole, axis=0)

@@ -25,6 +25,7 @@ from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..numbers import number
 from ..tables.embeddings import Embeddings, stack
+from ..tables.encodings import Absolute
 from ..tables.null_comparison import LEVEL, Null, beside
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import shared_rows, tables_of
@@ -53,6 +54,10 @@ components: independent random walks, or tables as smooth as a fifth of their le
 """
 
 UNTESTED = "for positions, only CKA and centred RSA have a chance level; the others have no calibrated test"
+
+GRIDS = (
+    "positions of both are patches of an image, alike along rows and columns of a grid; the test follows one direction"
+)
 
 
 def cka(left: Rows, right: Rows) -> float:
@@ -386,6 +391,8 @@ def align(  # noqa: PLR0913 - keywords with defaults
     if draws < 1 or not observed:
         return found
     if role == "position":
+        if all(isinstance(one.position, Absolute) and one.position.grid is not None for one in (left, right)):
+            return replace(found, untested=GRIDS)
         return _beside_surrogates(found, pair, draws=draws, seed=seed)
     digests = (_digest(side.given) for side in (pair.left, pair.right))
     nulls = keep(
@@ -418,6 +425,8 @@ def _beside_surrogates(found: Alignment, pair: TablePair, *, draws: int, seed: i
     if why := local_variogram.why_untestable(left, right):
         return replace(found, notes=(*found.notes, *notes), untested=why, alike_in_profile=alike)
     product, drawn = local_variogram.compare(left, right, draws=draws)
+    if why := local_variogram.why_repeating(left, right, product, drawn):
+        return replace(found, notes=(*found.notes, *notes), untested=why, alike_in_profile=alike)
     beyond = (drawn - product) / (left.size * right.size)
     measures = {
         name: beside(value, np.minimum(value + beyond, 1.0), seed=seed, kind="local variogram")

@@ -289,11 +289,8 @@ def _isoscore_by_chance(tables: Tables, rng: np.random.Generator, draws: int) ->
 
 
 def _kept_by_chance(tables: Tables, rng: np.random.Generator, draws: int, *, protocol: Protocol) -> Values:
-    """Draw the percentage of neighbours that k random ones have in common with them."""
-    found = tables.kept(protocol)
-    others = round(found.k / found.chance)
-    drawn = rng.hypergeometric(found.k, others - found.k, found.k, (draws, found.queries))
-    return np.asarray(100 * drawn.mean(axis=1) / found.k)
+    """Return the percentages of neighbours that other queries have in common with them."""
+    return 100 * np.array(tables.kept(protocol).drawn)
 
 
 # --- the measures -----------------------------------------------------------------------------------------------------
@@ -416,7 +413,7 @@ MEASURES: tuple[Measure, ...] = (
         "both",
         lambda tables: 100 * tables.overlap.share,
         extra="sums",
-        chance=lambda tables, rng, draws: 100 * np.array(tables.overlap.drawn),
+        chance=lambda tables, rng, draws: 100 * np.array([*tables.overlap.drawn, *tables.overlap.uniform]),
     ),
     _head("head and tokens, CKA", "CKA", "greater"),
     _head("head and tokens, norms", "norms", "both"),

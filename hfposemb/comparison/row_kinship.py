@@ -12,6 +12,7 @@ evidence of kinship below near equality, since independent models of one languag
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -26,6 +27,7 @@ from ..lazy_attributes import lazy_attribute
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Facts
+from .matched_columns import MOST_MATCHED, matched_columns
 from .matched_rows import FEWEST
 from .row_fingerprints import (
     ENDING,
@@ -72,9 +74,6 @@ SCREENED, ALIKE = 64, 0.5
 
 BRIEF, SUGGESTED = 2**15, 0.02
 """Numbers of each table that a search compares first, at least 32 rows, and the p from which it compares all."""
-
-MOST_MATCHED = 8192
-"""Most columns that are matched with each other."""
 
 UNKNOWABLE = (
     "rows of the token table alone: which model came first, and a model whose rows were made anew, are not seen"
@@ -340,10 +339,23 @@ class RowPair:
 
         A row of zeros in one table alone is not equal.
         """
-        place = max(PRECISIONS.index(one.exact) for one in (self.a, self.b))
-        x, y = (one.digests[rows, place] for one, rows in zip((self.a, self.b), self.all, strict=True))
+        x, y = self._digests
         told = (x > 0) | (y > 0)
         return np.asarray((x == y)[told])
+
+    @lazy_attribute
+    def _digests(self) -> tuple[Hashes, Hashes]:
+        """The hashes of the shared rows of each."""
+        place = max(PRECISIONS.index(one.exact) for one in (self.a, self.b))
+        x, y = (one.digests[rows, place] for one, rows in zip((self.a, self.b), self.all, strict=True))
+        return x, y
+
+    @property
+    def equal_by_kin(self) -> bool:
+        """Whether rows are equal that occur once in either table: those of few possible rows are equal by chance."""
+        x, y = self._digests
+        once = [np.isin(one, values[counts == 1]) for one in (x, y) for values, counts in (_counted(one),)]
+        return bool(((x == y) & (x > 0) & once[0] & once[1]).any())
 
     @property
     def equal(self) -> float:
@@ -354,7 +366,20 @@ class RowPair:
     def scaled(self) -> tuple[Floats, Floats]:
         """The shared rows minus their mean, columns of one variance, of length 1 [n, d]."""
         x, y = (directions(each / np.where(scale > 0, scale, 1)) for each, scale in self._centred)
+        if self._shares_sign(x, y):
+            x, y = (directions(each - each.mean(axis=1, keepdims=True)) for each in (x, y))
         return x, y
+
+    def _shares_sign(self, x: Floats, y: Floats) -> bool:
+        """Return whether what rows share is that all of their numbers grow together, as positive numbers do.
+
+        The sum of the cosines is then that along one direction, the same in all models, which no turn at random has.
+        """
+        width = self.a.width
+        turned = y.T @ x.sum(axis=1) / math.sqrt(width)
+        along = float(turned.sum()) / math.sqrt(width)
+        marked = along > 3.719 * float(np.linalg.norm(turned)) / math.sqrt(width)
+        return marked and along > float(np.vdot(x, y)) / 2
 
     @lazy_attribute
     def _centred(self) -> list[tuple[Floats, Floats]]:
@@ -402,7 +427,7 @@ class RowPair:
     @lazy_attribute
     def p(self) -> float:
         """Probability of so large a cosine for independent axes."""
-        return 0.5 * math.erfc(self.cosine / (self.spread or math.inf) / math.sqrt(2))
+        return max(0.5 * math.erfc(self.cosine / (self.spread or math.inf) / math.sqrt(2)), sys.float_info.min)
 
     @property
     def needed(self) -> float:
@@ -470,7 +495,7 @@ class RowPair:
     @property
     def in_place(self) -> bool:
         """Whether rows are kin in the axes that they have."""
-        return self.equal > 0 or self.p <= DECISIVE
+        return self.equal_by_kin or self.p <= DECISIVE
 
     @property
     def too_few(self) -> str:
@@ -549,6 +574,11 @@ class RowPair:
         return tuple(found)
 
 
+def _counted(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64]]:
+    values, counts = np.unique(hashes, return_counts=True)
+    return values, counts
+
+
 def _falls(variances: Floats) -> bool:
     ranks = np.argsort(np.argsort(variances))
     return len(ranks) > 2 and float(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1]) < -0.9
@@ -556,31 +586,3 @@ def _falls(variances: Floats) -> bool:
 
 def _mean_cosine(left: Floats, right: Floats) -> float:
     return float(np.einsum("ij,ij->i", directions(left), directions(right)).mean()) if len(left) else 0.0
-
-
-def matched_columns(x: Floats, y: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Match the columns of two tables by the absolute correlation of their values, each the other's best.
-
-    Args:
-        x: Rows [n, d].
-        y: The same rows in other columns [n, d].
-
-    Returns:
-        For each column of x the one of y [d], −1 if it has none, and the sign of their correlation [d].
-    """
-    sides = [directions((one - one.mean(axis=0)).T).astype(np.float32) for one in (x, y)]
-    width = len(sides[0])
-    best, signs = np.zeros(width, np.int64), np.ones(width)
-    most, back = np.full(width, -1.0, np.float32), np.zeros(width, np.int64)
-    for start in range(0, width, 1024):
-        block = sides[0][start : start + 1024] @ sides[1].T
-        size = np.abs(block)
-        best[start : start + 1024] = size.argmax(axis=1)
-        rows = np.arange(len(block))
-        signs[start : start + 1024] = np.sign(block[rows, best[start : start + 1024]])
-        top = size.argmax(axis=0)
-        value = size[top, np.arange(width)]
-        better = value > most
-        most[better], back[better] = value[better], start + top[better]
-    mutual = back[best] == np.arange(width)
-    return np.where(mutual, best, -1), signs

@@ -7,7 +7,7 @@ quantify how.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,9 @@ from ..tables.tabular import Facts
 from .position_decoder import PositionDecoder
 
 Protocol = Literal["query", "both", "same", "first"]
+DRAWS = 200
+"""Number of orders of the queries in the null of the neighbours that are kept."""
+
 PROTOCOLS: tuple[Protocol, ...] = ("query", "both", "same", "first")
 """What a position is added to.
 
@@ -51,6 +54,7 @@ class Kept(Facts):
         amplitude: Factor on the positions.
         normed: Whether the sums were normalised as in the model.
         seed: Random seed.
+        drawn: Mean shares that are kept by chance, with words near many others as they are.
     """
 
     protocol: Protocol
@@ -63,6 +67,7 @@ class Kept(Facts):
     amplitude: float
     normed: bool
     seed: int
+    drawn: tuple[float, ...] = field(default=(), repr=False)
 
 
 def neighbours_kept(
@@ -113,8 +118,56 @@ def neighbours_kept(
     low, high = np.quantile(means, [0.025, 0.975])
     chance = k / (len(rows) - 1)
     return Kept(
-        protocol, float(shares.mean()), float(low), float(high), chance, k, len(chosen), amplitude, normed, seed
+        protocol,
+        float(shares.mean()),
+        float(low),
+        float(high),
+        chance,
+        k,
+        len(chosen),
+        amplitude,
+        normed,
+        seed,
+        _kept_by_chance(before, after, chosen, len(rows), rng),
     )
+
+
+def _kept_by_chance(
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    queries: NDArray[np.int64],
+    count: int,
+    rng: np.random.Generator,
+) -> tuple[float, ...]:
+    """Return the mean shares of neighbours [queries, k] that are kept by chance, by the more cautious of two nulls.
+
+    Either the queries are in random order, so that each has the neighbours of another: words that are near many others
+    are so in both lists. Or the words are, which keeps that neighbours are so of each other.
+
+    Args:
+        before: Neighbours before positions are added, by their places among the words.
+        after: The same afterwards.
+        queries: Places of the queries.
+        count: Number of words.
+        rng: Source of random orders.
+    """
+    rest = np.setdiff1d(np.arange(count), queries)
+    named, drawn = np.empty(count, np.int64), np.empty((2, DRAWS))
+    for one in range(DRAWS):
+        order = rng.permutation(len(queries))
+        theirs = after[order]
+        usable = (theirs != queries[:, None]).sum(axis=1)  # a query is no neighbour of itself
+        drawn[0, one] = (_common(before, theirs) / np.maximum(usable, 1)).mean()
+        named[queries[order]], named[rest] = queries, rng.permutation(rest)
+        drawn[1, one] = _common(before, named[theirs]).mean() / before.shape[1]
+    observed = _common(before, after).mean() / before.shape[1]
+    cautious = max(drawn, key=lambda found: (min((found >= observed).sum(), (found <= observed).sum()), found.std()))
+    return tuple(cautious.tolist())
+
+
+def _common(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many numbers corresponding rows [n, k] have in common."""
+    return np.asarray((left[:, :, None] == right[:, None, :]).sum(axis=(1, 2)))
 
 
 def _tables(embeddings: Embeddings) -> tuple[EmbeddingTable, EmbeddingTable]:
@@ -236,12 +289,13 @@ class Overlap:
         components: Number k of components.
         share: The share of variance.
         flat: k/d, the expectation for a uniformly random subspace.
-        low: Lower end of the 2.5–97.5 % interval for subspaces drawn with the tokens' own covariance, which is the
-            fairer reference because tokens are anisotropic.
+        low: Lower end of the 2.5–97.5 % interval for random subspaces, half of them of uniform direction and half drawn
+            with the tokens' own covariance: positions that know nothing of the tokens may be as anisotropic or not.
         high: Upper end of that interval.
-        draws: Number of subspaces drawn.
+        draws: Number of subspaces drawn of either kind.
         seed: Random seed.
-        drawn: Shares of the drawn subspaces.
+        drawn: Shares of the subspaces drawn with the covariance.
+        uniform: Shares of those of uniform direction.
     """
 
     components: int
@@ -252,6 +306,7 @@ class Overlap:
     draws: int
     seed: int
     drawn: tuple[float, ...]
+    uniform: tuple[float, ...]
 
 
 def _covariance(token: EmbeddingTable) -> NDArray[np.float64]:
@@ -293,7 +348,10 @@ def subspace_overlap(embeddings: Embeddings, *, components: int = 16, draws: int
     def held(basis: NDArray[np.float64]) -> float:
         return float(((basis @ covariance) * basis).sum()) / total
 
-    drawn = [held(np.linalg.qr(root @ rng.standard_normal((root.shape[1], components)))[0].T) for _ in range(draws)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    drawn, uniform = (
+        tuple(held(np.linalg.qr(one @ rng.standard_normal((width, components)))[0].T) for _ in range(draws))
+        for one in (root, np.eye(width))
+    )
+    low, high = np.quantile([*drawn, *uniform], [0.025, 0.975])
     flat = components / token.shape[1]
-    return Overlap(components, held(axes), flat, float(low), float(high), draws, seed, tuple(drawn))
+    return Overlap(components, held(axes), flat, float(low), float(high), draws, seed, drawn, uniform)

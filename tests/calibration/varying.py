@@ -111,6 +111,20 @@ def blocks(count: int, width: int, rng: np.random.Generator, *, spoilt: float, m
     return steps + spoilt * make(count, width, rng)
 
 
+def patches(count: int, width: int, rng: np.random.Generator, *, spoilt: float = 0.5) -> Rows:
+    """Draw a first row, and patches of a square grid with a smooth table each for its rows and columns, with noise."""
+    side = round((count - 1) ** 0.5)
+    down, across = (smooth(side, width, rng, length=2.0) for _ in range(2))
+    cells = np.repeat(down, side, axis=0) + np.tile(across, (side, 1))
+    return np.concatenate([3 * noise(1, width, rng), cells + spoilt * noise(side**2, width, rng)])
+
+
+def segments(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw noise with half as much of a level for each eighth of the rows."""
+    levels = np.repeat(noise(8, width, rng), -(-count // 8), axis=0)[:count]
+    return 0.5 * levels + noise(count, width, rng)
+
+
 def level(count: int, width: int, rng: np.random.Generator, *, at: float | None) -> Rows:
     """Draw a smooth table that is moved from a share of its rows on, or from a random one."""
     rows = smooth_rows(count, width, rng)
@@ -182,3 +196,6 @@ VARYING: Mapping[str, Make] = {
     **({"speed and amplitude of GPT-2": like_gpt2} if os.environ.get(GPT2) else {}),
 }
 """Families of independent tables of positions that vary along the way."""
+
+REPEATING: Mapping[str, Make] = {"a grid of patches": patches, "segments of n/8": segments}
+"""Families of independent tables whose rows are alike after a period, too."""

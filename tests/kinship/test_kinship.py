@@ -292,3 +292,35 @@ def test_one_model_is_no_pair() -> None:
 
     with pytest.raises(InputError, match="two models or more; got 1"):
         all_pairs(["sample:gpt2"])
+
+
+def _positive(rows: Rows, rng: np.random.Generator, lengths: Rows) -> Rows:
+    """Make all numbers of a table positive, and its rows as long as frequency has them in every model."""
+    return np.asarray(np.abs(rng.normal(size=rows.shape)) * lengths, np.float32)
+
+
+def test_positive_numbers_and_lengths_that_all_models_share_are_no_kinship(independent: Rows) -> None:
+    """All of their numbers grow together with the length, along one direction that no training has chosen."""
+    rng, words = np.random.default_rng(0), len(independent[0])
+    lengths = (1 + rng.permutation(words)[:, None]) ** -0.5
+    tables = [_positive(independent[0], rng, lengths) for _ in range(12)]
+    found = [hpe.kinship(*pair) for pair in combinations(map(source, tables), 2)]
+    assert not any(one.kin for one in found)
+    assert np.mean([one.p <= 0.05 for one in found if one.p is not None]) <= 0.15
+    noisy = tables[0] * (1 + 0.3 * rng.normal(size=tables[0].shape))
+    assert hpe.kinship(source(tables[0]), source(noisy)).verdict == "derived"
+
+
+def test_equal_rows_of_few_possible_ones_are_no_kinship() -> None:
+    rng = np.random.default_rng(0)
+    tables = [np.eye(16, dtype=np.float32)[rng.integers(16, size=600)] for _ in range(6)]
+    found = [hpe.kinship(*pair) for pair in combinations(map(source, tables), 2)]
+    assert not any(one.kin for one in found)
+    assert hpe.kinship(source(tables[0]), source(tables[0].copy())).verdict == "same"
+
+
+def test_no_p_is_zero() -> None:
+    rows = np.random.default_rng(0).standard_normal((600, 768)).astype(np.float32)
+    found = hpe.kinship(source(rows), source(rows.copy()))
+    assert found.p is not None
+    assert 0 < found.p < 1e-300

@@ -10,6 +10,7 @@ copies leave over the same. Whether the variogram fits is checked first (``Resid
 from __future__ import annotations
 
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from ...numbers import number, percent
+from ...tables.null_comparison import LEVEL
 from .surrogates import Rows
 
 PARTS = 8
@@ -49,6 +51,13 @@ ROUNDING, FORMULA = 1e-5, 50.0
 relative to ``width`` above which a table follows a formula.
 
 What little the slow waves of two formulas leave over is alike, as of two sinusoids of unequal bases.
+"""
+
+REPEATS, AS_ALIKE = 0.02, 0.4
+"""Level, for all periods together, at which the product of two tables lies above chance when one is shifted by a period
+and its multiples, and its size relative to the product in place, from which what they share is that period.
+
+Independent tables hardly reach the first, and copies hardly the second, smooth as they may be along the way.
 """
 
 ALIKE, VARIES = 0.9, 2.0
@@ -293,6 +302,37 @@ def compare(left: Residuals, right: Residuals, *, draws: int) -> tuple[float, Ro
     observed = float(np.vdot(left.residual, right.residual))
     drawn = left.draw(right, draws=draws), right.draw(left, draws=draws)
     return observed, max(drawn, key=lambda values: ((values >= observed).sum(), values.std()))
+
+
+def why_repeating(left: Residuals, right: Residuals, product: float, drawn: Rows) -> str:
+    """Return why a product beyond chance is no agreement, as both tables repeat with one period; "" if it may be one.
+
+    The variogram of a grid of patches, or of segments of one length, varies with the place within a period, which no
+    polynomial follows. What two such tables share by it they share after a shift by the period too, as copies do not.
+
+    Args:
+        left: The first table.
+        right: The second table.
+        product: Their product.
+        drawn: What it is by chance, from ``compare``.
+    """
+    if product < np.quantile(drawn, 1 - LEVEL):
+        return ""
+    count = min(left.lags.count, right.lags.count)
+    first, second = (np.fft.rfft(table.residual[: count - 1, :count], 2 * count) for table in (left, right))
+    shifted = np.fft.irfft((first.conj() * second).sum(axis=0), 2 * count)
+    both, weights = shifted[:count] + shifted[-np.arange(count)], 2 - 2 * np.arange(count) / count
+    periods = range(max(3, count // (2 * PARTS)), count // 2 + 1)
+    found = [(both[one : count // 2 + 1 : one].sum(), weights[one : count // 2 + 1 : one].sum()) for one in periods]
+    best = max(range(len(found)), key=lambda place: found[place][0] / np.sqrt(found[place][1]))
+    total, weight = map(float, found[best])
+    least = NormalDist().inv_cdf(1 - REPEATS / len(found)) * float(drawn.std())
+    if total < least * np.sqrt(weight) or total < AS_ALIKE * weight * product:
+        return ""
+    return (
+        f"both tables repeat about every {periods[best]} positions, as patches of an image do: shifted by that and its "
+        f"multiples they have {percent(total / weight / product)} of what they share in place"
+    )
 
 
 def least_found(left: Residuals, right: Residuals, drawn: Rows) -> float:

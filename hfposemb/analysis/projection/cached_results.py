@@ -28,7 +28,7 @@ T = TypeVar("T")
 FORMAT = 8
 """Cache format of projections; increase it when computation or serialisation changes, to invalidate old entries."""
 
-NULL_FORMAT = 2
+NULL_FORMAT = 3
 """Cache format of nulls; increase it when the computation of a figure or of its surrogates changes."""
 
 LIBRARIES = {

@@ -1,0 +1,86 @@
+"""How much the mean strength of a wave over the columns of a table varies in noise.
+
+Of independent columns of one width, √(4/π − 1) / √d of its mean. Wide columns, and columns that depend on each other,
+count as fewer: as many as the directions of the coefficients of different waves amount to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+DEPENDENT = 1.5
+"""Number of columns relative to the effective number from which the latter counts; independent ones vary by less."""
+
+MOST_WAVES = 512
+"""Maximum number of waves whose coefficients are compared, the strongest ones."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WaveNoise:
+    """Distribution of the strength of one wave, as a multiple of its mean, over columns of noise.
+
+    Attributes:
+        columns: Effective number of columns.
+        dependent: Whether it is less than that of the table, so that the distribution is not near a normal one.
+    """
+
+    columns: float
+    dependent: bool
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of 95 %."""
+        if self.dependent:
+            return self.quantile(0.025), self.quantile(0.975)
+        spread = math.sqrt((4 / math.pi - 1) / self.columns)
+        return max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread
+
+    def quantile(self, share: float) -> float:
+        """Return a quantile of the strength: of a normal or, of few columns, a Nakagami distribution."""
+        if not self.dependent:
+            return 1 + math.sqrt((4 / math.pi - 1) / self.columns) * NormalDist().inv_cdf(share)
+        from scipy.special import gammaincinv
+
+        shape = self.columns  # 1 is a single column: the distribution of Rayleigh
+        mean = math.exp(math.lgamma(shape + 0.5) - math.lgamma(shape)) / math.sqrt(shape)
+        return math.sqrt(float(gammaincinv(shape, share)) / shape) / mean
+
+    def excess(self, share: float, *, beside: int) -> float:
+        """Return a quantile of the logarithm of a strength relative to the geometric mean of ``beside`` others."""
+        spread = math.sqrt((4 / math.pi - 1) / self.columns)
+        if self.dependent:
+            from scipy.special import polygamma
+
+            spread = math.sqrt(float(polygamma(1, self.columns))) / 2
+        return math.sqrt(1 + 1 / beside) * spread * NormalDist().inv_cdf(share)
+
+
+def wave_noise(coefficients: NDArray[np.complexfloating]) -> WaveNoise:
+    """Return the distribution in noise whose columns are as wide, and as dependent, as those of a table.
+
+    With w the widths of the columns and ρ their correlations, the variance of the mean magnitude relative to that of
+    one column is Σ wᵢ wⱼ ρᵢⱼ² / (Σ w)². It is estimated without bias by the squared cosines of the coefficients of
+    different waves, weighted by their power, after columns are divided by √w.
+
+    Args:
+        coefficients: Discrete Fourier transform of the columns, without the mean [waves, d].
+    """
+    width = coefficients.shape[1]
+    widths = np.sqrt(np.square(np.abs(coefficients)).mean(axis=0))
+    scaled = coefficients[:, widths > 0] / np.sqrt(widths[widths > 0])
+    power = np.square(np.abs(scaled)).sum(axis=1)
+    strongest = np.argsort(power)[-MOST_WAVES:]
+    scaled, power = scaled[strongest], power[strongest]
+    if len(scaled) > 1 and (weights := float(np.square(power.sum()) - np.square(power).sum())) > 0:
+        of_smaller = scaled @ scaled.conj().T if len(scaled) < scaled.shape[1] else scaled.conj().T @ scaled
+        alike = float(np.square(np.abs(of_smaller)).sum() - np.square(power).sum()) / weights
+        if alike * width > DEPENDENT:
+            return WaveNoise(max(1.0, 1 / alike), dependent=True)
+    return WaveNoise(float(width), dependent=False)
