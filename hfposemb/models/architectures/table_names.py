@@ -109,8 +109,9 @@ SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
 """Ending of a token table whose number is not that of a layer."""
 
-NUMBERED = re.compile(r"(?<!\.backbone)\.\d+\.")
-"""Name inside a layer, between dots; a backbone in a list of its own, as RF-DETR's, is no layer."""
+NUMBERED = re.compile(r"(?<!\.backbone)(?<!^)\.\d+\.")
+"""Name inside a layer, between dots; a backbone in a list of its own, as RF-DETR's, is no layer, nor is a whole model
+in a sequence, as in the state of a SentenceTransformer."""
 
 
 @lru_cache(maxsize=4096)
