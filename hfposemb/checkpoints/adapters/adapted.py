@@ -165,7 +165,11 @@ def changes_of(
         such = f", such as {display(', '.join(list(modules)[:3]), width=100)}" if modules else ""
         changed = f"the base model has none of the modules that the adapter changes{such}"
         raise CheckpointError(f"{changed}; name the model that it was made for")
-    return found, tuple(module for module, name in matched.items() if name is None)
+    missing = [module for module, name in matched.items() if name is None]
+    # What is saved whole needs nothing of the base, such as the head of a model whose head was tied.
+    added = [module for module in missing if modules[module].keys() == {"whole"}]
+    found |= {f"{module}.weight": _change(module, modules[module], config) for module in added}
+    return found, tuple(module for module in missing if module not in added)
 
 
 def _split(name: str) -> tuple[str, str] | None:
@@ -329,8 +333,9 @@ class Adapted(WrappedTensors):
         return Adapted, (self.stored, self.adapter, dict(self.changes))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the base model's tensors."""
-        return self.stored.names()
+        """Return the names of the base model's tensors, and of those that the adapter adds."""
+        names = self.stored.names()
+        return (*names, *(name for name in self.changes if name not in frozenset(names)))
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the adapter's own tensor if it is saved whole."""

@@ -30,6 +30,7 @@ LORA: dict[str, dict[str, Any]] = {
     "saved whole, of a model of images": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
     "LoRA of GPT-2": {"target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True},
     "LoRA of a tied model": {"target_modules": ["embed_tokens"]},
+    "both saved whole, of a tied model": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
     "tokens of a tied model": {"target_modules": ["q_proj"], "trainable_token_indices": {"embed_tokens": [1, 2]}},
 }
 Made = Callable[[str], Path]
@@ -138,6 +139,17 @@ def test_ids_of_trained_tokens_are_numbers(made: Made, tmp_path: Path, ids: obje
     adapter = changed(made, tmp_path, kind="tokens beside LoRA", trainable_token_indices=ids)
     with pytest.raises(CheckpointError, match="must list the ids of the trained tokens"):
         hpe.extract(adapter, base=made("LoRA") / "base")
+
+
+def test_a_tied_table_that_is_saved_alone_says_what_peft_does_with_the_head(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "saved alone, of a tied model",
+        peft.LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens"]),
+    )
+    found, merged = hpe.extract(tmp_path / "adapter", base=tmp_path / "base"), hpe.extract(tmp_path / "merged")
+    np.testing.assert_array_equal(found.token, merged.token)
+    assert any("PEFT keeps the base model's rows there" in note for note in found.notes)
 
 
 def test_trained_tokens_beyond_the_base_are_not_left_out(made: Made, tmp_path: Path) -> None:
