@@ -86,6 +86,7 @@ def test_absent_head_of_an_untied_model_is_a_fault(tmp_path: Path) -> None:
     ("config", "tensor", "message"),
     [
         ({"architectures": ["GPT2Model"]}, None, "it is a GPT2Model, which has none"),
+        ({"architectures": ["MyModel"]}, None, "its class MyModel is not known to have one"),
         ({}, None, "no class in config.json has one"),
         ({"architectures": ["GPT2ForSequenceClassification"]}, "score", "score.weight is a classification head"),
         ({"architectures": ["BertForQuestionAnswering"]}, "qa_outputs", "a head that finds answers"),
