@@ -69,6 +69,23 @@ def rotary_types() -> frozenset[str]:
     )
 
 
+def rotary_defaults() -> dict[str, Fields]:
+    """Return by type what is filled in for plain rotary positions, and whether a stated share of the head counts.
+
+    A type without ``rope_theta`` has other parameters by default, scaled or for each kind of layer.
+    """
+    found: dict[str, Fields] = {}
+    for name, entry in _entries().items():
+        rope: Fields = entry.get("rope", {})
+        plain = rope.get("rope_type", "default") == "default" and not any(
+            isinstance(own, dict) for own in rope.values()
+        )
+        if rope:
+            filled = {field: rope[field] for field in _USUAL if plain and field in rope}
+            found[name] = {**filled, "partial": bool(entry.get("partial"))}
+    return found
+
+
 def rotates(config: Mapping[str, Any]) -> bool:
     """Return whether models of a configuration's type can rotate by position, or leave positions out, if it says so."""
     entry = _entries().get(str(config.get("model_type")), {})
