@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from ..checkpoints.access import Access
-from ..checkpoints.adapters.adapted import Adapted, adapter_of, changes_of, may_be_adapter
+from ..checkpoints.adapters.adapted import Adapted, ModuleChange, adapter_of, changes_of, may_be_adapter
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary
 from ..errors import CheckpointError, InputError, SourceError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource, Source
 from ..text import display
+from .architectures.config_values import class_of
+from .architectures.head_names import head_candidates, is_headed
+from .architectures.table_names import candidates
+from .architectures.tied_types import is_tied
 from .opened_model import Opened
 from .opening import open_here, open_repository
 
@@ -123,6 +128,7 @@ def apply_adapter(adapter: Opened, base: Opened) -> Opened:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         left_out = "changes of modules that the base model does not store, such as a tied head, are left out"
         notes.append(f"{left_out}: {display(', '.join(missing[:3]), width=100)}{more}")
+    notes.extend(_untied(changes, base))
     folder = adapter.folder()
     own = folder is not None and has_vocabulary(folder)
     return replace(
@@ -135,6 +141,19 @@ def apply_adapter(adapter: Opened, base: Opened) -> Opened:
         without_tokens=adapter.without_tokens if own else base.without_tokens,
         commit=adapter.commit,
     )
+
+
+def _untied(changes: Mapping[str, ModuleChange], base: Opened) -> Iterator[str]:
+    """Yield a note if an adapter has a token table of its own, which PEFT does not tie to the base model's head."""
+    names = frozenset((*base.tensors.names(), *changes))
+    headed = is_headed(class_of(base.config))
+    if not headed or not is_tied(base.config) or head_candidates(names, loose=headed):
+        return
+    for table in candidates(changes, "token"):
+        if changes[table.tensor].whole is not None:
+            kept = "PEFT keeps the base model's rows there unless it is told to tie them again"
+            yield f"{table.tensor} is saved whole and is shown as the output head too, which is tied to it; {kept}"
+            return
 
 
 def _pin(base: Opened) -> str:

@@ -26,8 +26,8 @@ from ..text import one_line
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
+from .architectures.head_names import head_candidates, is_headed
 from .architectures.table_names import (
-    HEADS,
     PART_ORDER,
     ROLES,
     Candidate,
@@ -36,7 +36,7 @@ from .architectures.table_names import (
     outside_layers,
     tower_of,
 )
-from .architectures.tied_types import is_tied
+from .architectures.tied_types import is_tied, unread_shared
 from .architectures.type_defaults import type_of_class
 from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, on_offer, parts, planes, tensor_named, tokens
@@ -421,8 +421,11 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
         elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)
     found = _by_use(opened, role, found)
+    if role == "token" and is_known(config) and (unread := unread_shared(config, stored)):
+        found = [one for one in found if one.tensor not in unread]
     if role == "token" and not found and role not in opened.refused and config and is_tied(config):
-        heads = [name for name in stored if any(name == head or name.endswith(f".{head}") for head in HEADS)]
+        others = head_candidates(stored, loose=is_headed(class_of(config)))
+        heads = head_candidates(stored, loose=False) or [one for one in others if rows(one) in opened.vocabularies]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:
             opened.notes.append(

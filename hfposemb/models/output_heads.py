@@ -31,6 +31,7 @@ from .architectures.head_names import (
 )
 from .architectures.table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
 from .architectures.tied_types import is_tied, stated_tie, ties_by_default
+from .architectures.type_defaults import type_of_class
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
 
@@ -183,6 +184,8 @@ def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str
     if others := class_heads(opened.tensors.names()):
         name, like = others[0]
         return f"{what}, and {name} is {like}", False
+    if kind and not type_of_class(opened.config):
+        return f"no tensor is named as one, and its class {kind} is not known to have one", False
     return f"{what}, which has none" if kind else what, False
 
 

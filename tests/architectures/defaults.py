@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hfposemb.models.architectures import type_defaults
+from tests.architectures.tiny import modelling
 
 DATA = Path(type_defaults.__file__).with_name("type_defaults.json")
 
@@ -70,7 +72,7 @@ def _own(kind: type) -> dict[str, Any]:
 def _constants(kind: Any, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a class fills in itself, whatever its other fields are."""
     made = kind().to_dict()
-    rest = {name: made[name] for name in FIELDS - set(own) if _plain(made.get(name))}
+    rest = {name: made[name] for name in sorted(FIELDS - set(own)) if _plain(made.get(name))}
     for name, value in own.items() if rest else ():
         if isinstance(value, int) and not isinstance(value, bool) and value > 1:
             try:
@@ -87,29 +89,51 @@ def _rope(kind: Any) -> dict[str, Any]:
     if not rope:
         return {}
     rope = json.loads(json.dumps(rope))
-    found: dict[str, Any] = {"rope": rope}
+    found: dict[str, Any] = {"rope": rope} | ({"partial": True} if _of_a_share(kind) else {})
     layers = [part for part, own in rope.items() if isinstance(own, dict)]
-    stated: dict[str, Any] = {part: {"rope_type": "default"} for part in layers} or {"rope_type": "default"}
-    bare = json.loads(json.dumps(_probed(kind, {"rope_parameters": stated})))
+    plain = {"rope_type": "default"}
+    stated: dict[str, Any] = dict.fromkeys(layers, plain) or plain
+    bare = _probed(kind, {"rope_parameters": stated})
     if bare and bare != rope:
         found["bare"] = bare
     if not layers:
-        alone = {name: _probed(kind, {name: value}) for name, value in (_OLDER | _OLDEST).items()}
-        read = [name for name, own in alone.items() if own and json.loads(json.dumps(own)) != rope]
-        return found if read == [*_OLDER] else found | {"read": read}
+        read = _fields_read(kind, {}, rope)
+        beside = _fields_read(kind, {"rope_parameters": stated}, bare)
+        found |= {} if read == [*_OLDER] else {"read": read}
+        return found if {*beside} == {*_OLDER, *read} else found | {"beside": beside}
+    flat = _probed(kind, {"rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": _PROBE}})
+    if {part: flat.get(part) for part in layers} == bare:
+        found["by_layers_alone"] = True
     bases: dict[str, str] = {}
     for name in _BASES:
         for layers, own in _probed(kind, {name: _PROBE}).items():
             if isinstance(own, dict) and own.get("rope_theta") == _PROBE:
                 bases.setdefault(layers, name)
     probed = _probed(kind, {"rope_scaling": {"rope_type": "linear", "factor": 3.0}})
-    scaled = [layers for layers, own in probed.items() if isinstance(own, dict) and own.get("factor") == 3.0]
+    scaled = [layers for layers, own in sorted(probed.items()) if isinstance(own, dict) and own.get("factor") == 3.0]
     return found | {name: value for name, value in (("bases", bases), ("scaled", scaled)) if value}
 
 
+def _fields_read(kind: Any, stated: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """Return the fields outside the rotary parameters that change them."""
+    probed = {name: _probed(kind, {name: value, **stated}) for name, value in (_OLDER | _OLDEST).items()}
+    return [name for name, made in probed.items() if made and made != own]
+
+
+def _of_a_share(kind: Any) -> bool:
+    """Return whether the frequencies of a type without scaling read which share of a head turns, or nobody knows."""
+    module = modelling(kind)
+    inside = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
+    rotary = [inspect.getsource(one) for one in inside if "compute_default_rope_parameters" in vars(one)]
+    own = [text for text in rotary if f"config: {kind.__name__}" in text] or rotary
+    return not own or any("partial_rotary_factor" in text for text in own)
+
+
 def _probed(kind: Any, stated: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the rotary parameters of a class with some fields stated, as JSON has them; {} if it refuses one."""
     try:
-        return getattr(kind(**stated), "rope_parameters", None) or {}
+        made = kind(**json.loads(json.dumps(stated)))  # classes write into what they are given
+        return dict(json.loads(json.dumps(getattr(made, "rope_parameters", None) or {})))
     except Exception:  # noqa: BLE001 - a field that the class refuses changes nothing
         return {}
 

@@ -149,7 +149,7 @@ def _add_sections(values: dict[str, Any]) -> None:
         stated.setdefault("mrope_section", [half - 2 * (half // 3), half // 3, half // 3])
 
 
-def _modelling(kind: type) -> Any:
+def modelling(kind: type) -> Any:
     """Return the module with the models of a configuration's class; its own where the models stand in another's."""
     try:
         return importlib.import_module(kind.__module__.replace("configuration_", "modeling_"))
@@ -161,7 +161,7 @@ def configurations(model_type: str, changes: Mapping[str, Any] | None = None) ->
     """Yield configurations of a type from small to large, with ``changes`` to some fields."""
     kind = CONFIG_MAPPING[model_type]
     default = kind().to_dict()
-    sections = "mrope_section" in inspect.getsource(_modelling(kind))
+    sections = "mrope_section" in inspect.getsource(modelling(kind))
     equal = {**SIZES, **dict.fromkeys((name for name, size in SIZES.items() if size == KEYS and "key" in name), HEADS)}
     few = {name: size for name, size in SIZES.items() if size in (LAYERS, VOCABULARY)}
     for sizes in (SIZES, equal, {k: v for k, v in SIZES.items() if v != LENGTH}, few):
@@ -187,7 +187,7 @@ def _classes(config: Any) -> Iterator[type]:
             if one not in seen:
                 seen.add(one)
                 yield one
-    module = _modelling(type(config))
+    module = modelling(type(config))
     for one in vars(module).values():
         if (
             inspect.isclass(one)

@@ -159,9 +159,9 @@ def test_what_is_named_unused_is_unused(tmp_path: Path, name: str, special: bool
     assert classes(labels_of(tmp_path, 2))[name] == "unused"
 
 
-def test_added_tokens_override_and_rows_without_a_name_are_padding(tmp_path: Path) -> None:
+def test_added_tokens_follow_the_pieces_and_rows_without_a_name_are_padding(tmp_path: Path) -> None:
     write(tmp_path, {"a": 0, "b": 1, "far": 2_000_000_000}, added=[{"id": 1, "content": "<x>", "special": False}])
-    assert list(labels_of(tmp_path, 3)) == ["a", "<x>", "(padding 2)"]
+    assert list(labels_of(tmp_path, 5)) == ["a", "b", "(padding 2)", "<x>", "(padding 4)"]
     assert list(labels_of(tmp_path, 1)) == ["a"]
 
 
@@ -249,7 +249,8 @@ def test_hostile_names_stay_text(tmp_path: Path, kind: str) -> None:
     added = [{"id": row, "content": name, "special": kind == "special"} for row, name in enumerate(names)]
     write(tmp_path, {} if kind != "piece" else ids(*names), added=added if kind != "piece" else ())
     labels = labels_of(tmp_path, len(names))
-    assert list(labels) == list(HOSTILE.values())
+    expected = HOSTILE if kind == "piece" else {**HOSTILE, "": "(padding 10)"}  # an added token without a name is none
+    assert list(labels) == list(expected.values())
     for text in (*labels.texts, *labels.pieces):
         text.encode("utf-8")
     assert all(text.isprintable() for text in labels)

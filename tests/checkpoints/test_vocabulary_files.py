@@ -244,6 +244,55 @@ OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def stated(row: int, token: str, *, special: bool = True) -> dict[str, Any]:
+    return {"id": row, "content": token, "special": special, **dict.fromkeys(FLAGS, False)}
+
+
+PLACED: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "a hole": ([stated(3, "<s>"), stated(9, "<x>")], {}),
+    "out of order": ([stated(5, "<x>"), stated(4, "<y>"), stated(3, "<s>")], {}),
+    "one id twice": ([stated(3, "<x>"), stated(3, "<y>")], {}),
+    "one token twice": ([stated(3, "<x>"), stated(4, "<x>"), stated(5, "<y>")], {}),
+    "over a piece": ([stated(1, "<x>")], {}),
+    "a piece at another id": ([stated(3, "b", special=False), stated(4, "<x>")], {}),
+    "empty": ([stated(3, ""), stated(4, "<x>")], {}),
+    "far beside it": ([], {"tokenizer_config.json": {"added_tokens_decoder": added({3: "<x>", 9: "<y>"})}}),
+    "over a piece beside it": ([], {"tokenizer_config.json": {"added_tokens_decoder": added({1: "<x>"})}}),
+    "another name beside it": (
+        [stated(3, "<x>")],
+        {"tokenizer_config.json": {"added_tokens_decoder": added({3: "<y>"})}},
+    ),
+    "by role": ([stated(3, "<x>")], {"tokenizer_config.json": {"pad_token": "[PAD]", "bos_token": "<x>"}}),
+    "by a role of its own": (
+        [],
+        {"tokenizer_config.json": {"image_token": "<image>", "unk_token": "<u>", "extra_special_tokens": ["<e>"]}},
+    ),
+    "in the map": (
+        [],
+        {"special_tokens_map.json": {"pad_token": "[PAD]", "additional_special_tokens": ["<e>", "<f>"]}},
+    ),
+    "in the map, beside a list": (
+        [],
+        {"special_tokens_map.json": {"pad_token": "[PAD]"}, "added_tokens.json": {"<z>": 4}}
+        | {"tokenizer_config.json": {"added_tokens_decoder": added({3: "<x>"})}},
+    ),
+    "named": ([], {"tokenizer_config.json": {"extra_special_tokens": {"image_token": "<image>", "boi_token": "<b>"}}}),
+}
+"""Added tokens of tokenizer.json whose ids are not those that the library gives them, and tokens beside it."""
+
+
+@pytest.mark.parametrize("case", PLACED)
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordLevel"])
+def test_added_tokens_have_the_ids_that_the_library_gives_them(tmp_path: Path, kind: str, case: str) -> None:
+    listed, files = PLACED[case]
+    model: dict[str, Any] = {"type": kind, "vocab": {"a": 0, "b": 1, "ab": 2}}
+    model |= {"BPE": {"merges": ["a b"]}, "Unigram": {"unk_id": None}, "WordLevel": {"unk_token": "a"}}[kind]
+    if kind == "Unigram":
+        model["vocab"] = [["a", 0.0], ["b", -1.0], ["ab", -2.0]]
+    whole = {"version": "1.0", "model": model, "added_tokens": listed}
+    assert_as_transformers(write(tmp_path, {"tokenizer.json": whole, **files}, model_type="llama"))
+
+
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_vocabularies(tmp_path: Path, models: Mapping[str, bytes], case: str) -> None:
     pytest.importorskip("tiktoken")

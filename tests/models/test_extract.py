@@ -84,7 +84,7 @@ def test_models_with_heads_and_shards(build: Build, tmp_path: Path, model_type: 
     _assert_tables(hpe.extract(tmp_path), model, model_type)
 
 
-@pytest.mark.parametrize("prefix", ["", "model.", "module.", "_orig_mod.", "base_model.model.bert."])
+@pytest.mark.parametrize("prefix", ["", "model.", "module.", "_orig_mod.", "base_model.model.bert.", "0.auto_model."])
 def test_any_prefix(build: Build, tmp_path: Path, prefix: str) -> None:
     model = build("bert")
     model.save_pretrained(tmp_path)

@@ -86,6 +86,7 @@ def test_absent_head_of_an_untied_model_is_a_fault(tmp_path: Path) -> None:
     ("config", "tensor", "message"),
     [
         ({"architectures": ["GPT2Model"]}, None, "it is a GPT2Model, which has none"),
+        ({"architectures": ["MyModel"]}, None, "its class MyModel is not known to have one"),
         ({}, None, "no class in config.json has one"),
         ({"architectures": ["GPT2ForSequenceClassification"]}, "score", "score.weight is a classification head"),
         ({"architectures": ["BertForQuestionAnswering"]}, "qa_outputs", "a head that finds answers"),
@@ -142,6 +143,58 @@ def test_only_the_head_is_stored(tmp_path: Path) -> None:
     found = saved(tmp_path, config, lm_head__weight=HEAD)
     assert found.head.tied.how == "same tensor"
     assert np.array_equal(found.token.vectors, found.head.vectors)
+
+
+ONE_COPY = {
+    "whisper": ("WhisperForConditionalGeneration", "proj_out.weight"),
+    "xlnet": ("XLNetLMHeadModel", "lm_loss.weight"),
+    "albert": ("AlbertForMaskedLM", "predictions.decoder.weight"),
+    "distilbert": ("DistilBertForMaskedLM", "vocab_projector.weight"),
+    "modernbert": ("ModernBertForMaskedLM", "decoder.weight"),
+    "electra": ("ElectraForMaskedLM", "generator_lm_head.weight"),
+    "bart": ("BartForConditionalGeneration", "lm_head.weight"),
+}
+"""Classes whose head is tied, with the name of the head: the only one that a file may have."""
+
+
+@pytest.mark.parametrize("model_type", ONE_COPY)
+def test_a_tied_table_is_found_by_either_name(model_type: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    from safetensors.torch import load_file
+    from safetensors.torch import save_file as save_torch
+
+    from tests.architectures.tiny import configurations, randomise
+
+    kind, name = ONE_COPY[model_type]
+    model = getattr(transformers, kind)(next(configurations(model_type))).eval()
+    randomise(model)
+    model.save_pretrained(tmp_path)
+    stored = load_file(tmp_path / "model.safetensors")
+    table = model.get_input_embeddings().weight.detach()
+    kept = {one: values for one, values in stored.items() if not np.array_equal(values.numpy(), table.numpy())}
+    save_torch({**kept, name: table.clone()}, tmp_path / "model.safetensors")
+    again = getattr(transformers, kind).from_pretrained(tmp_path)
+    assert np.array_equal(again.get_input_embeddings().weight.detach().numpy(), table.numpy())
+    found = hpe.extract(tmp_path)
+    assert np.array_equal(found.token.vectors, table.numpy())
+    assert found.head.tied.how == "same tensor"
+
+
+@pytest.mark.parametrize("model_type", ["bart", "marian", "m2m_100", "switch_transformers", "t5", "pegasus_x"])
+def test_an_encoder_and_a_decoder_that_are_not_tied_have_tables_of_their_own(model_type: str, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from tests.architectures.tiny import build
+
+    model = build(model_type, changes={"tie_word_embeddings": False})
+    model.save_pretrained(tmp_path)
+    weights = {name: values.numpy() for name, values in model.state_dict().items()}
+    encoder, decoder = (
+        next(weights[one] for one in weights if one.endswith(f"{part}.embed_tokens.weight"))
+        for part in ("encoder", "decoder")
+    )
+    found = hpe.extract(tmp_path)
+    assert np.array_equal(found.token.vectors, encoder)
+    assert np.array_equal(found.tables.get("decoder.token", found.token).vectors, decoder)
 
 
 def test_opening_reads_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,6 +105,56 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
         {"model_type": "minimax_m2", **_BERT, "num_key_value_heads": 2, "head_dim": 16, "rotary_dim": 8}
         | {"rope_theta": 5e6, "num_local_experts": 2, "num_experts_per_tok": 1},
     ),
+    "4.53, a base beside the scaling": (
+        "gpt_neox",
+        {"model_type": "gpt_neox", **_BERT, "rotary_emb_base": 500, "rotary_pct": 0.5, "rope_theta": 9000}
+        | {"rope_scaling": {"type": "linear", "factor": 2.0}},
+    ),
+    "5.0, a base of no meaning": (
+        "gpt_neox",
+        {
+            "model_type": "gpt_neox",
+            **_BERT,
+            "hidden_size": 128,
+            "rope_theta": 9e3,
+            "rope_parameters": {"type": "default"},
+        },
+    ),
+    "a share that Llama does not read": ("llama", {"model_type": "llama", **_BERT, "partial_rotary_factor": 0.5}),
+    "an older share that Mistral does not read": (
+        "mistral",
+        {"model_type": "mistral", **_BERT, "num_key_value_heads": 2, "rotary_pct": 0.5},
+    ),
+    "a share that Qwen3 does not read among the parameters": (
+        "qwen3",
+        {"model_type": "qwen3", **_BERT, "num_key_value_heads": 2, "head_dim": 16}
+        | {"rope_parameters": {"rope_type": "default", "rope_theta": 5e5, "partial_rotary_factor": 0.5}},
+    ),
+    "an older share beside the scaling": (
+        "llama",
+        {"model_type": "llama", **_BERT, "rotary_pct": 0.5, "rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+    ),
+    "one set for all kinds of layers": (
+        "gemma3_text",
+        {"model_type": "gemma3_text", **_BERT, "num_key_value_heads": 2, "head_dim": 16}
+        | {"rope_parameters": {"rope_type": "linear", "factor": 8.0, "rope_theta": 7e5}},
+    ),
+    "empty parameters": (
+        "gpt_oss",
+        {"model_type": "gpt_oss", **_BERT, "num_key_value_heads": 2, "head_dim": 16, "rope_parameters": {}}
+        | {"num_local_experts": 2, "num_experts_per_tok": 1},
+    ),
+    "a trained length with a point": (
+        "llama",
+        {"model_type": "llama", **_BERT, "hidden_size": 64, "max_position_embeddings": 800, "rope_theta": 5000.0}
+        | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 200.0}},
+    ),
+    "a trained length outside of those by layers": (
+        "modernbert",
+        {"model_type": "modernbert", **_BERT, "hidden_size": 64, "max_position_embeddings": 40}
+        | {"original_max_position_embeddings": 20}
+        | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "pad_token_id": 0},
+    ),
     "4.48": ("modernbert", {"model_type": "modernbert", **_BERT, "global_rope_theta": 9e4, "pad_token_id": 0}),
 }
 """Configurations as transformers wrote them, with their type; fields of no meaning here are left out."""

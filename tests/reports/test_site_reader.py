@@ -136,6 +136,22 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
         {"model.embed_tokens.weight": 40},
         {"model_type": "llama", "rope_theta": 10000.0, "head_dim": 8, "max_position_embeddings": 64},
     ),
+    "rotary, of a share": (
+        {"model.embed_tokens.weight": 40},
+        {"model_type": "phi", "hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 64},
+    ),
+    "rotary, with the base of its type": (
+        {"model.embed_tokens.weight": 40},
+        {"model_type": "smollm3", "hidden_size": 16, "num_attention_heads": 2, "max_position_embeddings": 64},
+    ),
+    "rotary, whole whatever is stated": (
+        {"model.embed_tokens.weight": 40},
+        {"model_type": "llama", "partial_rotary_factor": 0.5, "head_dim": 8, "max_position_embeddings": 64},
+    ),
+    "rotary, scaled by default": (
+        {"model.embed_tokens.weight": 40},
+        {"model_type": "gpt_oss", "head_dim": 16, "max_position_embeddings": 64},
+    ),
     "roformer": (_BERT, {"model_type": "roformer"}),
     "alibi": ({"word_embeddings.weight": 40}, {"model_type": "bloom", "n_head": 2}),
     "none": ({"backbone.embeddings.weight": 40}, {"model_type": "mamba", "vocab_size": 40}),
@@ -190,8 +206,15 @@ def test_mechanisms_are_those_of_python(models: dict[str, Path], tmp_path: Path)
     assert kinds == ["rotary", "rotary", "alibi", "none", "relative"]
     python = [hpe.extract(models[name]).position.kind for name in names]
     assert [kind.partition("-")[0] for kind in python] == kinds
-    turned = hpe.extract(models["rotary"]).position
-    np.testing.assert_allclose(answers[0]["found"]["waves"], 2 * np.pi / turned.inv_freq, rtol=1e-12)
+    turning = [name for name in models if name.startswith("rotary")]
+    for name, answer in zip(
+        turning, in_javascript("model", [str(models[one]) for one in turning], tmp_path), strict=True
+    ):
+        if "scaled" in name:
+            assert answer["found"].get("waves") is None
+        else:
+            expected = 2 * np.pi / hpe.extract(models[name]).position.inv_freq
+            np.testing.assert_allclose(answer["found"]["waves"], expected, rtol=1e-12, err_msg=name)
 
 
 def test_sinusoids_are_those_of_python(tmp_path: Path) -> None:

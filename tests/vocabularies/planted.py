@@ -98,6 +98,7 @@ def with_model(data: Data, **changes: object) -> Data:
 def renumbered(data: Data, number: Callable[[int], int]) -> Data:
     """Return a tokenizer.json with other ids."""
     added = [{**token, "id": number(token["id"])} for token in data["added_tokens"]]
+    added.sort(key=lambda token: int(token["id"]))  # the library numbers them in their order
     vocab = {piece: number(row) for piece, row in data["model"]["vocab"].items()}
     return with_model({**data, "added_tokens": added}, vocab=vocab)
 
@@ -204,7 +205,9 @@ def pairs() -> dict[str, Pair]:
     unigram = {**with_model(pieces, type="Unigram", vocab=scored), "added_tokens": pieces["added_tokens"]}
     unigram["model"] = {"type": "Unigram", "unk_id": 0, "vocab": scored}
     rescored = {**unigram, "model": {"type": "Unigram", "unk_id": 0, "vocab": [[p, s * 0.5 - 1] for p, s in scored]}}
-    small = with_model(one, vocab={p: r for p, r in one["model"]["vocab"].items() if r < 300}, merges=merges[:20])
+    first = {piece: row for piece, row in one["model"]["vocab"].items() if row < 300}
+    kept = {token["content"]: token["id"] for token in one["added_tokens"]}  # pieces, since others would follow the 300
+    small = with_model(one, vocab=first | kept, merges=merges[:20])
     fim = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>")
     pair = Pair
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -164,7 +165,11 @@ def changes_of(
         such = f", such as {display(', '.join(list(modules)[:3]), width=100)}" if modules else ""
         changed = f"the base model has none of the modules that the adapter changes{such}"
         raise CheckpointError(f"{changed}; name the model that it was made for")
-    return found, tuple(module for module, name in matched.items() if name is None)
+    missing = [module for module, name in matched.items() if name is None]
+    # What is saved whole needs nothing of the base, such as the head of a model whose head was tied.
+    added = [module for module in missing if modules[module].keys() == {"whole"}]
+    found |= {f"{module}.weight": _change(module, modules[module], config) for module in added}
+    return found, tuple(module for module in missing if module not in added)
 
 
 def _split(name: str) -> tuple[str, str] | None:
@@ -184,7 +189,14 @@ def _match(module: str, stored: Mapping[str, str]) -> str | None:
     if len(parts) > 1 and parts[-1] in stored:
         return stored[parts[-1]]
     longer = [name for one, name in stored.items() if one.endswith(f".{module}")]
+    # transformers 5 saves model.language_model.* by older names, language_model.model.* or model.*.
+    longer = longer or [name for one, name in stored.items() if parts[-1] in one and _plain(one) == _plain(module)]
     return longer[0] if len(longer) == 1 else None
+
+
+def _plain(module: str) -> list[str]:
+    """Return the path of a module without the words around the language model, whose order differs by version."""
+    return [part for part in module.split(".") if part not in ("model", "language_model")]
 
 
 def _change(module: str, parts: Mapping[str, str], config: Mapping[str, Any]) -> ModuleChange:
@@ -221,11 +233,27 @@ def _number(module: str, config: Mapping[str, Any], pattern: str, default: str) 
     """Return the rank or α of a module: PEFT searches the keys of a pattern as the ends of module names."""
     patterns = config.get(pattern)
     listed = patterns.items() if isinstance(patterns, Mapping) else ()
-    own = next((value for key, value in listed if module == key or module.endswith(f".{key}")), None)
+    own = next((value for key, value in listed if _ends(module, str(key))), None)
     value = config.get(default) if own is None else own
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
         raise CheckpointError(f"adapter_config.json must state {default} as a number above 0; found {value!r:.40}")
     return float(value)
+
+
+def _ends(module: str, key: str) -> bool:
+    """Return whether a module ends in a key, a regular expression of PEFT; one that may take long is only a name."""
+    if module == key or module.endswith(f".{key}"):
+        return True
+    if _SLOW.search(key) or len(key) > _LONGEST_KEY or len(_REPEATS.findall(key)) > _MOST_REPEATS:
+        return False
+    with suppress(re.error, OverflowError):
+        return re.match(rf"(.*\.)?({key})$", module[-_LONGEST_KEY:]) is not None
+    return False
+
+
+_SLOW, _REPEATS = re.compile(r"\)[*+{?]|\\[1-9]|\(\?"), re.compile(r"[*+{?]")
+"""What repeats a group or refers to one, and what repeats anything: few of the latter match in little time."""
+_LONGEST_KEY, _MOST_REPEATS = 200, 3
 
 
 def _refused(config: Mapping[str, Any], *, embedding: bool, low_rank: bool) -> str:
@@ -305,8 +333,9 @@ class Adapted(WrappedTensors):
         return Adapted, (self.stored, self.adapter, dict(self.changes))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the base model's tensors."""
-        return self.stored.names()
+        """Return the names of the base model's tensors, and of those that the adapter adds."""
+        names = self.stored.names()
+        return (*names, *(name for name in self.changes if name not in frozenset(names)))
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the adapter's own tensor if it is saved whole."""
@@ -336,7 +365,7 @@ class Adapted(WrappedTensors):
         if change.first is not None and change.second is not None:
             rows = self._low_rank(name, change, rows, start, stop)
         if change.tokens is not None:
-            rows = self._replaced(change, rows, start, stop)
+            rows = self._replaced(name, change, rows, start, stop)
         rows.flags.writeable = False
         return rows
 
@@ -402,14 +431,17 @@ class Adapted(WrappedTensors):
             self._kept[key] = np.sqrt(total)
         return self._kept[key]
 
-    def _replaced(self, change: ModuleChange, rows: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+    def _replaced(self, name: str, change: ModuleChange, rows: NDArray[Any], start: int, stop: int) -> NDArray[Any]:
         """Return rows with those of trained tokens replaced."""
         assert change.tokens is not None
         trained = self._whole(change.tokens)
         if len(trained) != len(change.ids) or trained.shape[1:] != rows.shape[1:]:
             found = f"{list(trained.shape)} for {len(change.ids)} tokens of width {rows.shape[-1]}"
             raise CheckpointError(f"{shortened(change.tokens)} has the shape {found}; the adapter is for another model")
-        places = np.asarray(change.ids, np.int64)
+        places, rows_of_base = np.asarray(change.ids, np.int64), self.info(name).shape[0]
+        if (places >= rows_of_base).any():
+            found = f"the token {places.max():,}, but the base model has {rows_of_base:,} rows"
+            raise CheckpointError(f"{shortened(change.tokens)} is for {found}; the adapter is for a larger vocabulary")
         inside = (places >= start) & (places < stop)
         if not inside.any():
             return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,36 @@ class Declared:
     more: tuple[str, ...]
     settings: Mapping[str, Any]
 
+    def by_role(self, defaults: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Yield the tokens that are declared without an id, in the order in which transformers adds them.
 
-def read_declared(folder: Path) -> Declared:
-    """Read the files that stand beside a bare vocabulary. Raises ``SourceError`` if one violates its format."""
+        Args:
+            defaults: Special tokens by role of the tokenizer's class, which the files may replace.
+        """
+        parts = {**(defaults or {}), **self.parts}
+        yield from (parts[role] for role in ROLES if role in parts)
+        yield from (token for role, token in parts.items() if role not in ROLES)
+        yield from self.more
+
+
+def read_declared(folder: Path, *, listed_alone: bool = False) -> Declared:
+    """Read the files that stand beside a vocabulary.
+
+    Args:
+        folder: Folder of the tokenizer's files.
+        listed_alone: Whether the other files count only if the settings list no added tokens, as transformers reads
+            them.
+
+    Raises:
+        SourceError: If one violates its format.
+    """
     settings = read_tokenizer_json(folder / "tokenizer_config.json")
-    added = {token_id(row, token): token for token, row in read_tokenizer_json(folder / "added_tokens.json").items()}
+    listed = "added_tokens_decoder" in settings
+    added_later, roles = (
+        {} if listed and listed_alone else read_tokenizer_json(folder / name)
+        for name in ("added_tokens.json", "special_tokens_map.json")
+    )
+    added = {token_id(row, token): token for token, row in added_later.items()}
     special: set[str] = set()
     for key, token in expect(given(settings, "added_tokens_decoder", {}), dict, "added_tokens_decoder").items():
         if re.fullmatch(r"\d{1,9}", key) and (content := content_of(token)) is not None:
@@ -53,19 +78,39 @@ def read_declared(folder: Path) -> Declared:
             special |= {content} if isinstance(token, dict) and token.get("special") is True else set()
     parts: dict[str, str] = {}
     more: dict[str, None] = {}
-    whole = (settings, read_tokenizer_json(folder / "special_tokens_map.json"))
     # transformers reads the map only if the settings do not list the added tokens.
-    for stated in reversed(whole) if "added_tokens_decoder" in settings else whole:
+    for stated in (roles, settings) if listed else (settings, roles):
         for part, value in stated.items():
             if part.endswith("_token") and (content := content_of(value)) is not None:
                 parts[part] = content
                 special.add(content)
             elif part.endswith("_tokens") and isinstance(value, list | dict):
-                listed = value.values() if isinstance(value, dict) else value
-                found = [content for token in listed if (content := content_of(token)) is not None]
+                tokens = value.values() if isinstance(value, dict) else value
+                found = [content for token in tokens if (content := content_of(token)) is not None]
                 special.update(found)
                 more |= dict.fromkeys(found) if part in _LISTS else {}
     return Declared(added, frozenset(special), parts, tuple(more), settings)
+
+
+def numbered(tokens: Iterable[str], vocabulary: Mapping[str, int], size: int) -> dict[int, str]:
+    """Return added tokens by id as the tokenizers library numbers them, whatever ids a file states.
+
+    Args:
+        tokens: The tokens, in the order in which they are added. One of the vocabulary keeps its id, any other follows.
+        vocabulary: Ids of the pieces that are among them, or of all.
+        size: Number of pieces of the vocabulary.
+
+    >>> from hfposemb.checkpoints.tokenizers.declared import numbered
+    >>> numbered(["<s>", "<x>", "<y>"], {"<s>": 0, "a": 1}, 2)
+    {0: '<s>', 2: '<x>', 3: '<y>'}
+    """
+    ids: dict[str, int] = {}
+    last = size - 1
+    for token in filter(None, tokens):
+        row = ids.get(token, vocabulary.get(token))
+        ids[token] = last + 1 if row is None else row
+        last = max(last, ids[token])
+    return {row: token for token, row in ids.items()}
 
 
 def content_of(token: Any) -> str | None:
@@ -104,7 +149,7 @@ def completed(found: Vocabulary, declared: Declared, defaults: Mapping[str, str]
     literal = {**found.literal, **declared.literal}
     known = {*found.pieces.values(), *literal.values()}
     row = max((*found.pieces, *literal), default=-1) + 1
-    for token in (*(parts[role] for role in ROLES if role in parts), *declared.more):
+    for token in declared.by_role(defaults):
         if token and token not in known:
             literal[row] = token
             known.add(token)

@@ -23,7 +23,7 @@ from typing import Any
 from ...errors import SourceError
 from ...tables.table import Labels
 from ..strict_json import foreign
-from .declared import ADDED, SETTINGS, completed, read_declared, special_by_name
+from .declared import SETTINGS, completed, numbered, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
 from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
 from .vocabulary import Style, Vocabulary, as_characters, style_by_share
@@ -293,22 +293,28 @@ def _sign(value: Any) -> str:
 def _from_tokenizer_json(folder: Path, file: str) -> Vocabulary:
     data = read_tokenizer_json(folder / "tokenizer.json")
     model = expect(data.get("model"), dict, "model in tokenizer.json")
-    literal: dict[int, str] = {}
-    special = set()
+    added, special = [], set()
     for token in expect(given(data, "added_tokens", []), list, "added_tokens in tokenizer.json"):
         content = expect(expect(token, dict, "an added token").get("content"), str, "content of an added token")
-        literal[token_id(token.get("id"), content)] = content
+        token_id(token.get("id"), content)  # raises if it is none; the library numbers the tokens anew
+        added.append(content)
         if token.get("special") is True:
             special.add(content)
     pieces = _by_id(model.get("vocab"), "vocab in tokenizer.json")
     special = special or {*special_by_name(pieces)}
     # Tokens that were added later may be declared beside it only.
-    declared = read_declared(folder)
-    if later := {row: token for row, token in declared.literal.items() if row not in pieces and row not in literal}:
-        known = {*pieces.values(), *literal.values()}
-        literal |= {row: token for row, token in later.items() if token not in known}
-        special |= declared.special & {*later.values()}
+    declared = read_declared(folder, listed_alone=True)
+    later = [token for _, token in sorted(declared.literal.items())]
+    added += [*later, *declared.by_role()]
+    own = model["vocab"] if isinstance(model["vocab"], dict) else _ids_of({*added}, pieces)
+    literal = numbered(added, own, len(model["vocab"]))
+    special |= declared.special & {token for row, token in literal.items() if row not in pieces}
     return Vocabulary("tokenizer.json", pieces, _style_of(data, model), literal, frozenset(special))
+
+
+def _ids_of(tokens: Collection[str], pieces: Mapping[int, str]) -> dict[str, int]:
+    """Return the ids of the tokens that are pieces."""
+    return {piece: row for row, piece in pieces.items() if piece in tokens}
 
 
 def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
@@ -427,5 +433,5 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """Further names of SentencePiece models and tiktoken files, which are read if a folder has only one of them."""
-_BESIDE: Mapping[str, tuple[str, ...]] = {"tokenizer.json": ADDED, "tekken.json": ()}
+_BESIDE: Mapping[str, tuple[str, ...]] = {"tokenizer.json": SETTINGS, "tekken.json": ()}
 """What is read beside a file that states special tokens itself."""

@@ -13,8 +13,9 @@ from ...checkpoints.safetensors import checkpoint as safetensors
 from ...checkpoints.tokenizers import small_files
 from . import families, table_names
 from .families import Family
+from .head_names import HEAD_ENDINGS
 from .tied_types import UNTIED
-from .type_defaults import rotary_types
+from .type_defaults import rotary_defaults, rotary_types
 
 RETRY_PAUSE = 500
 """Milliseconds before a request that failed for a passing reason is sent again; each pause is twice the one before."""
@@ -61,6 +62,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "convolution": families.CONVOLUTION,
         "rotary_fields": list(families.ROTARY_FIELDS),
         "untied": sorted(UNTIED),
+        "rotary_defaults": rotary_defaults(),
         **_names(),
     }
 
@@ -85,7 +87,7 @@ def _names() -> dict[str, Any]:
         "no_tokens": table_names.NO_TOKENS.pattern,
         "position_ending": table_names.POSITION_ENDING.pattern.replace("(?P<", "(?<"),
         "no_positions": table_names.NO_POSITIONS.pattern,
-        "heads": list(table_names.HEADS),
+        "heads": list(HEAD_ENDINGS),
         "towers": [(tower, sorted(words)) for tower, words in table_names.TOWERS.items()],
         "short": dict(table_names.SHORT),
         "axes": dict(table_names.AXES),

@@ -85,10 +85,6 @@ TYPE_ENDING = re.compile(r"(visual_)?(token_type|task_type|segment)_(emb|embeddi
 """Pattern for the module of a token-type (segment) table, or of ERNIE's task types."""
 
 
-HEADS = ("lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight", "lm_head.decoder.weight")
-"""Output heads, used as token table if there is no other and the configuration ties them."""
-
-
 TOWERS: Mapping[str, frozenset[str]] = {
     "qformer": frozenset(("qformer",)),
     "talker": frozenset(("talker", "token2wav", "depth")),

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,9 @@ NEVER_TIED: frozenset[str] = frozenset(
 )
 """Classes of transformers that keep a head of their own, whatever the configuration states."""
 
+ONE_TABLE: frozenset[str] = frozenset(("longt5", "mt5", "pop2piano", "t5", "udop", "umt5"))
+"""Model types whose encoder and decoder read the table ``shared`` also where the configuration ties nothing."""
+
 JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
 """Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
 
@@ -83,6 +86,29 @@ def is_tied(config: Mapping[str, Any], *, decoder: bool = False) -> bool:
     stated = stated_tie(config, decoder=decoder)
     return ties_by_default(config) if stated is None else stated
 
+
+def unread_shared(config: Mapping[str, Any], names: Collection[str]) -> frozenset[str]:
+    """Return the tables ``shared`` that neither encoder nor decoder reads, since they have their own and are not tied.
+
+    Args:
+        config: Configuration of the whole, of a type that transformers has.
+        names: Tensor names.
+
+    Examples:
+        >>> from hfposemb.models.architectures.tied_types import unread_shared
+        >>> names = [f"model.{part}.weight" for part in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")]
+        >>> sorted(unread_shared({"model_type": "bart", "tie_word_embeddings": False}, names))
+        ['model.shared.weight']
+    """
+    if config.get("model_type") in ONE_TABLE or is_tied(config):
+        return frozenset()
+    there = frozenset(names)
+    own = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+    found = (name.removesuffix(_SHARED) for name in names if name == _SHARED or name.endswith(f".{_SHARED}"))
+    return frozenset(module + _SHARED for module in found if {module + one for one in own} <= there)
+
+
+_SHARED = "shared.weight"
 
 PARTS = ("Stack", "Encoder", "Decoder", "Layer", "Block", "Backbone", "Wrapper")
 """Ends of the names of classes that are parts of a model, and are not saved alone."""

@@ -31,11 +31,13 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
     """Return the defaults by model type.
 
     ``fields`` have a default; ``names`` are further names of fields; ``rope`` are the rotary parameters, by kind of
-    layer if they differ, ``bare`` those that complete stated ones, if they are others, and ``read`` the fields beside
-    them that count where none are stated, if not the usual ones; ``bases`` names the older field of each kind's base,
-    and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested configurations with the
-    ``type`` that they have if they name none, the fields that the whole fills in for them (``always``, or ``absent`` if
-    they are not there), and whether their fields may stand in the whole (``flat``).
+    layer if they differ, ``bare`` those that complete stated ones, if they are others, ``read`` the fields outside of
+    them that count where none are stated, if not the usual ones, and ``beside`` those that count beside stated ones,
+    if others; ``partial``, whether the frequencies without scaling are those of a share of the head, and
+    ``by_layers_alone``, whether one stated set for all kinds of layers counts for nothing; ``bases`` names the older
+    field of each kind's base, and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested
+    configurations with the ``type`` that they have if they name none, the fields that the whole fills in for them
+    (``always``, or ``absent`` if they are not there), and whether their fields may stand in the whole (``flat``).
     """
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         Path(__file__).with_name("type_defaults.json").read_text(encoding="utf-8")
@@ -44,7 +46,12 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
 
 
 _PUBLISHED: Mapping[str, Mapping[str, Any]] = {
-    "chatglm": {"class": "ChatGLM", "fields": {}, "rope": {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}},
+    "chatglm": {
+        "class": "ChatGLM",
+        "fields": {},
+        "rope": {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
+        "partial": True,
+    },
 }
 """What the code published with models fills in, for types that transformers has not."""
 
@@ -60,6 +67,23 @@ def rotary_types() -> frozenset[str]:
     return frozenset(
         name for name, entry in _entries().items() if "rope" in entry and flags.isdisjoint(entry.get("fields", {}))
     )
+
+
+def rotary_defaults() -> dict[str, Fields]:
+    """Return by type what is filled in for plain rotary positions, and whether a stated share of the head counts.
+
+    A type without ``rope_theta`` has other parameters by default, scaled or for each kind of layer.
+    """
+    found: dict[str, Fields] = {}
+    for name, entry in _entries().items():
+        rope: Fields = entry.get("rope", {})
+        plain = rope.get("rope_type", "default") == "default" and not any(
+            isinstance(own, dict) for own in rope.values()
+        )
+        if rope:
+            filled = {field: rope[field] for field in _USUAL if plain and field in rope}
+            found[name] = {**filled, "partial": bool(entry.get("partial"))}
+    return found
 
 
 def rotates(config: Mapping[str, Any]) -> bool:
@@ -150,26 +174,41 @@ def _rope(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:
         return {}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict)}
     if any(isinstance(own, dict) for own in rope.values()):
-        # One set of parameters where the type has one for each kind of layer is taken as it is stated.
+        # One set of parameters where the type has one for each kind of layer is taken as it is stated, or not at all.
         flat = config.get("rope_parameters") or (stated and not entry.get("scaled"))
-        return {} if flat and not nested else {"rope_parameters": _by_layers(config, entry, nested)}
+        taken = flat and not nested and not entry.get("by_layers_alone")
+        return {} if taken else {"rope_parameters": _by_layers(config, entry, nested)}
     if nested:
         return {}
-    known = {**config, **stated}
-    missing = {} if stated else dict(rope)
-    rope = entry.get("bare", rope) if stated else rope
-    read = {*entry.get("read", _USUAL), *(_USUAL if stated else ())}
-    for name in _USUAL:
-        written = {one for one in (name, *_SPELT[name]) if one in read and known.get(one) is not None}
-        missing.pop(name, None)
-        if not written and name in rope:
-            missing[name] = rope[name]
-        elif written == {"rotary_dim"}:
-            turned, head = (whole_number(entry["fields"] | known, one, low=1) for one in ("rotary_dim", "head_dim"))
-            missing |= {name: turned / head} if turned and head else {}
+    # Empty parameters are stated, too; an empty rope_scaling is not.
+    alone = not stated and config.get("rope_parameters") != {}
+    default = rope if alone else entry.get("bare", rope)
+    read = entry.get("read", _USUAL) if alone else entry.get("beside", {*_USUAL, *entry.get("read", ())})
+    found = {**rope, **dict.fromkeys(_USUAL)} if alone else {**dict.fromkeys(_USUAL), **stated}
+    for name in (name for name in _USUAL if found[name] is None):
+        written = {one: config[one] for one in (name, *_SPELT[name]) if one in read and config.get(one) is not None}
+        if written:
+            found[name] = _turned(config, entry) if [*written] == ["rotary_dim"] else next(iter(written.values()))
+        elif name in default:
+            found[name] = default[name]
+        elif config.get(name) is not None:
+            found[name] = 1.0  # of a class that does not read it
     if rope.get("rope_type") == "axial" and stated.get("rope_type", stated.get("type", "default")) == "default":
-        missing["rope_type"] = "axial"
-    return {"rope_parameters": {**stated, **missing}}
+        found["rope_type"] = "axial"
+    unknown = {name for name in _USUAL if found[name] is None}
+    return {"rope_parameters": {name: value for name, value in found.items() if name not in unknown}}
+
+
+def _turned(config: Mapping[str, Any], entry: Mapping[str, Any]) -> float | None:
+    """Return the share of a head that the ``rotary_dim`` of a configuration is."""
+    turned, head = (whole_number(entry["fields"] | {**config}, one, low=1) for one in ("rotary_dim", "head_dim"))
+    return turned / head if turned and head else None
+
+
+def turns_whole_heads(model_type: object) -> bool:
+    """Return whether a type turns all of a head without scaling, whatever share of it a configuration states."""
+    entry = _entries().get(model_type, {}) if isinstance(model_type, str) else {}
+    return "rope" in entry and not entry.get("partial")
 
 
 def _by_layers(config: Mapping[str, Any], entry: Mapping[str, Any], nested: Mapping[str, Fields]) -> Fields:

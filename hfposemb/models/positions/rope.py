@@ -23,6 +23,7 @@ from ...tables.encodings import PositionEncoding, Unmeasured
 from ...tables.rotary import Arrangement, DynamicScaling, LongFactors, PairAxes, Rotary
 from ..architectures.config_values import real_number, whole_number
 from ..architectures.families import ROTARY_FIELDS
+from ..architectures.type_defaults import turns_whole_heads
 
 _AXES = ("time", "height", "width")
 _THIRDS, _TURNS, _QUARTERS = (16, 24, 24), (24, 20, 20), (8, 12, 12)
@@ -127,6 +128,7 @@ INTERLEAVES = ("rope_interleave", "rotary_emb_interleaved", "original_rope")
 _LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
 """Fields for the base of each kind of layer in older Gemma 3 and ModernBERT configurations; local ones never scale."""
 
+_TRAINED = "original_max_position_embeddings"
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
 _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
 
@@ -346,8 +348,9 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
         return {"position": Unmeasured("rotary", f"{name} has rope parameters that are not an object")}
     nested = {part: own for part, own in stated.items() if isinstance(own, dict) and _PART.fullmatch(part)}
     if nested:
+        whole = {field: value for field, value in config.items() if field != _TRAINED}
         return {
-            part: _encoding({**config, **_of_layers(config, part), **own}, own, name=name)
+            part: _encoding({**whole, **_of_layers(config, part), **own}, own, name=name)
             for part, own in nested.items()
         }
     if any(config.get(field) is not None for field in _LOCAL):
@@ -357,7 +360,7 @@ def rotary_encodings(config: Mapping[str, Any], *, name: str) -> dict[str, Posit
             "full_attention": _encoding({**config, **everywhere, **stated}, stated, name=name),
         }
     # Phi-3 states the trained length outside the parameters; it takes precedence, as the length of the model does.
-    outside = ("original_max_position_embeddings", "max_position_embeddings")
+    outside = (_TRAINED, "max_position_embeddings")
     lengths = {field: config[field] for field in outside if config.get(field)}
     return {"position": _encoding({**config, **stated, **lengths}, stated, name=name)}
 
@@ -427,14 +430,16 @@ def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings
     length = _whole(values, _LENGTHS)
     if head is None or length is None or not 2 <= head <= 65_536:
         raise _UnreadableError("the head width or the maximum length is not stated")
-    share = _first(values, SHARES, 1.0, low=0.0)
+    shares = SHARES[:1] if values.get("rope_parameters") else SHARES
+    unscaled = stated.get("rope_type", stated.get("type", "default")) == "default"
+    share = 1.0 if unscaled and turns_whole_heads(values.get("model_type")) else _first(values, shares, 1.0, low=0.0)
     # If rotated dimensions are stored separately, all of them rotate.
     # rotary_dim is the older spelling; rope_parameters state a share instead, or that everything rotates.
     older = None if values.get("rope_parameters") else _whole(values, ("rotary_dim",))
     rotated = apart or older or int(head * share)
     if not 2 <= rotated <= head:
         raise _UnreadableError(f"{rotated} rotated dimensions do not fit a head of {head}")
-    trained = whole_number(values, "original_max_position_embeddings", low=2)
+    trained = int(real_number(values, _TRAINED, low=2, high=1e7) or 0)
     return _Settings(theta, head, rotated, length, trained or length, {**values, **stated})
 
 

@@ -26,6 +26,7 @@ interface SiteRules {
   convolution: string;
   rotary_fields: string[];
   untied: string[];
+  rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
   families: FamilyRule[];
   family: FamilyRule;
 }

@@ -24,8 +24,13 @@ LORA: dict[str, dict[str, Any]] = {
     "DoRA": {"target_modules": ["embed_tokens", "lm_head", "q_proj"], "use_dora": True},
     "tokens beside LoRA": {"target_modules": ["q_proj"], "trainable_token_indices": [3, 50, 7]},
     "saved whole": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
+    "LoRA by patterns": {"target_modules": ["embed_tokens", "lm_head"], "rank_pattern": {".*embed_tokens": 2}}
+    | {"alpha_pattern": {"[a-z]*_head": 3, ".*embed.*": 5}},
+    "LoRA of a model of images": {"target_modules": ["embed_tokens", "lm_head"]},
+    "saved whole, of a model of images": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
     "LoRA of GPT-2": {"target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True},
     "LoRA of a tied model": {"target_modules": ["embed_tokens"]},
+    "both saved whole, of a tied model": {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
     "tokens of a tied model": {"target_modules": ["q_proj"], "trainable_token_indices": {"embed_tokens": [1, 2]}},
 }
 Made = Callable[[str], Path]
@@ -134,6 +139,30 @@ def test_ids_of_trained_tokens_are_numbers(made: Made, tmp_path: Path, ids: obje
     adapter = changed(made, tmp_path, kind="tokens beside LoRA", trainable_token_indices=ids)
     with pytest.raises(CheckpointError, match="must list the ids of the trained tokens"):
         hpe.extract(adapter, base=made("LoRA") / "base")
+
+
+def test_a_tied_table_that_is_saved_alone_says_what_peft_does_with_the_head(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "saved alone, of a tied model",
+        peft.LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens"]),
+    )
+    found, merged = hpe.extract(tmp_path / "adapter", base=tmp_path / "base"), hpe.extract(tmp_path / "merged")
+    np.testing.assert_array_equal(found.token, merged.token)
+    assert any("PEFT keeps the base model's rows there" in note for note in found.notes)
+
+
+def test_trained_tokens_beyond_the_base_are_not_left_out(made: Made, tmp_path: Path) -> None:
+    adapter = changed(made, tmp_path, kind="tokens beside LoRA", trainable_token_indices=[3, 60, 7])
+    with pytest.raises(CheckpointError, match="is for the token 60, but the base model has 60 rows"):
+        _ = hpe.extract(adapter, base=made("LoRA") / "base").token.vectors
+
+
+@pytest.mark.parametrize("key", ["(a+)+", "(.*)*embed", ".*.*.*.*.*x", "(", "(?=embed_tokens)", "[a-z]{1,9" * 50])
+def test_a_pattern_that_may_take_long_is_only_a_name(made: Made, tmp_path: Path, key: str) -> None:
+    adapter = changed(made, tmp_path, kind="LoRA", rank_pattern={key: 7})
+    expected = hpe.extract(made("LoRA") / "adapter", base=made("LoRA") / "base").token
+    np.testing.assert_array_equal(hpe.extract(adapter, base=made("LoRA") / "base").token, expected)
 
 
 def test_only_adapters_have_a_base(made: Made) -> None:

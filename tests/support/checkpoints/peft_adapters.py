@@ -17,6 +17,14 @@ def model(kind: str, **changes: int) -> Any:
         config = transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, n_positions=32, **small)
         return transformers.GPT2LMHeadModel(config)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    if "images" in kind:
+        vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+        vision |= {"image_size": 8, "patch_size": 4}
+        text = transformers.Gemma3TextConfig(**sizes, head_dim=8, num_key_value_heads=2, **small)
+        whole = transformers.Gemma3Config(
+            text_config=text, vision_config=vision, mm_tokens_per_image=4, tie_word_embeddings=False
+        )
+        return transformers.Gemma3ForConditionalGeneration(whole)
     llama = transformers.LlamaConfig(**(sizes | small | changes), tie_word_embeddings="tied" in kind)
     return transformers.LlamaForCausalLM(llama)
 

@@ -51,6 +51,7 @@ function waves(config, family) {
  */
 function rotary(config) {
   const text = config.part("text"), given = text.rope_parameters, scaling = text.rope_scaling ?? given;
+  const filled = config.rules.rotary_defaults[String(text.model_type ?? config.config.model_type)];
   const said = "Its positions are rotary: queries and keys are turned by angles, so there are no vectors to draw.";
   const type = scaling?.rope_type ?? scaling?.type ?? "default";
   const isNested = given && Object.values(given).some((value) => value !== null && typeof value === "object" && "rope_theta" in value);
@@ -58,13 +59,16 @@ function rotary(config) {
     const how = isNested ? "Its kinds of layers have angles of their own" : `Its angles are scaled (${String(type).slice(0, 20)})`;
     return { kind: "rotary", text: `${said} ${how}, which the Python package computes.` };
   }
+  if (filled && filled.rope_theta === undefined && !scaling)
+    return { kind: "rotary", text: `${said} Its angles follow from defaults, which the Python package computes.` };
   const theta = [given ?? {}, text].map((one) => realNumber(one, "rope_theta", 1e-3, 1e12)).find((one) => one !== null)
-    ?? realNumber(text, "rotary_emb_base", 1e-3, 1e12) ?? 10_000;
+    ?? realNumber(text, "rotary_emb_base", 1e-3, 1e12) ?? filled?.rope_theta ?? 10_000;
   const heads = config.stated(HEADS, "text"), width = config.stated(STATED_WIDTHS, "text");
   const head = wholeNumber(text, "head_dim", 2, 4096) ?? (heads && width ? Math.floor(width / heads) : null);
   if (head === null) return { kind: "rotary", text: said };
-  const share = ["partial_rotary_factor", "rotary_pct"].map((name) => realNumber({ ...text, ...given }, name, 0, 1))
-    .find((one) => one !== null) ?? 1;
+  const share = filled && !filled.partial ? 1
+    : ["partial_rotary_factor", "rotary_pct"].map((name) => realNumber({ ...text, ...given }, name, 0, 1))
+      .find((one) => one !== null) ?? filled?.partial_rotary_factor ?? 1;
   const turned = wholeNumber(text, "rotary_dim", 2, head) ?? 2 * Math.floor(Math.round(share * head) / 2);
   const waves = Array.from({ length: turned / 2 }, (_, pair) => 2 * Math.PI * theta ** (2 * pair / turned));
   return { kind: "rotary", text: said, wavelengths: waves, base: theta, longest: config.stated(LENGTHS, "text") };
