@@ -183,11 +183,11 @@ class Answering(metaclass=_AnsweringType):
 
     def __dir__(self) -> list[str]:
         """Return the public attributes."""
-        return sorted(_public(self))
+        return _public(self)
 
 
-def _public(owner: object) -> set[str]:
-    return {one for one in object.__dir__(owner) if not one.startswith("_")}
+def _public(owner: object) -> list[str]:
+    return sorted({one for one in object.__dir__(owner) if not one.startswith("_")})
 
 
 def answering(function: Callable[..., Any], module: str) -> Callable[..., Any]:

@@ -25,15 +25,12 @@ _SOURCE = (
     'Hub model such as "openai-community/gpt2"; "sample:minilm", which needs no network; or a closed form such as '
     '"sinusoidal:512x384" (rows x width).'
 )
-Source = Annotated[str, Field(description=_SOURCE, max_length=LONGEST_TEXT)]
-Sources = Annotated[list[str], Field(description=f"Sources. Each: {_SOURCE}", min_length=1, max_length=MOST_SOURCES)]
+_Short = Annotated[str, Field(max_length=LONGEST_TEXT)]
+Source = Annotated[_Short, Field(description=_SOURCE)]
+Sources = Annotated[list[_Short], Field(description=f"Sources. Each: {_SOURCE}", min_length=1, max_length=MOST_SOURCES)]
 Offset = Annotated[int, Field(description="Number of entries to skip.", ge=0)]
 Table = Annotated[
-    str,
-    Field(
-        description='"token", "position" or another table that info lists. Default: tokens, else positions.',
-        max_length=LONGEST_TEXT,
-    ),
+    _Short, Field(description='"token", "position" or another table that info lists. Default: tokens, else positions.')
 ]
 Metric = Annotated[Literal["cosine", "dot", "euclidean"], Field(description="How rows are compared.")]
 Centred = Annotated[
@@ -43,7 +40,7 @@ Centred = Annotated[
         "about 0.2)."
     ),
 ]
-Text = Annotated[str, Field(description="A text, such as a sentence.", max_length=LONGEST_TEXT)]
+Text = Annotated[_Short, Field(description="A text, such as a sentence.")]
 Kept = Annotated[
     bool,
     Field(
@@ -63,11 +60,11 @@ Regex = Annotated[
 ]
 Matches = Annotated[int, Field(description="Number of tokens to list.", ge=1, le=MOST_MATCHES)]
 Row = Annotated[
-    str | StrictInt, Field(description='A token such as "king", as search lists it, or the number of a row.')
+    _Short | StrictInt, Field(description='A token such as "king", as search lists it, or the number of a row.')
 ]
 Nearest = Annotated[int, Field(description="Number of neighbours.", ge=1, le=MOST_NEIGHBOURS)]
 Rows = Annotated[
-    list[str | StrictInt],
+    list[_Short | StrictInt],
     Field(
         description='Tokens such as ["king", "queen", "bread"], or row numbers.', min_length=1, max_length=MOST_WORDS
     ),
@@ -117,7 +114,7 @@ class Described:
         Unless ``strict``, a number may be written as text.
         """
         try:
-            found = self.arguments.model_validate(arguments, strict=strict)
+            found = self.arguments.model_validate(arguments, strict=strict or None)  # False would undo StrictInt
         except ValidationError as error:
             raise InputError(self._problem(error)) from error
         return {name: getattr(found, name) for name in self.arguments.model_fields}

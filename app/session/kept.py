@@ -65,14 +65,14 @@ class Kept:
             raise SourceError("a result that this view needs could not be computed; try again") from error
         try:
             value = maker()
+            with self._lock:
+                self._keep(key, value)  # may fail, too: its size is that of tables which are made for it
+                del self._making[key]
         except BaseException as error:
             with self._lock:
-                del self._making[key]
+                self._making.pop(key, None)
             making.set_exception(error)
             raise
-        with self._lock:
-            del self._making[key]
-            self._keep(key, value)
         making.set_result(value)
         return value
 

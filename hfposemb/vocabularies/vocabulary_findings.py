@@ -73,7 +73,7 @@ def _of_ids(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds) -> Iterator
 
 
 def _of_special(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
-    for role in a.roles.keys() & b.roles.keys():
+    for role in (one for one in a.roles if one in b.roles):
         here, there = a.roles[role], b.roles[role]
         if here != there or a.texts[here] != b.texts[there]:
             said = f"{role} is {here:,} {token(a, here)} in A and {there:,} {token(b, there)} in B"

@@ -13,6 +13,7 @@ from ..comparison.matched_rows import by_text
 from ..errors import InputError
 from ..figures.encoded_rows import decoded, encoded
 from ..lazy_attributes import lazy_attribute
+from ..several import several
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import frame
 
@@ -207,13 +208,14 @@ class Selectable:
 
     def _rows(self, name: str, place: int, rows: Iterable[int | str]) -> Rows:
         """Return the rows that are given by number, label or as a mask."""
-        mask = rows if isinstance(rows, np.ndarray) else np.array(list(rows))
+        given = several(rows)  # a generator can be read only once
+        mask = np.asarray(given)
         if mask.dtype == bool:
             count = len(self.linked.numbers[place])
             if mask.shape != (count,):
                 raise InputError(f"the mask has the shape {list(mask.shape)}, but {name} has {count:,} {self.role}s")
             return np.flatnonzero(mask)
-        return np.array([self._row(name, place, row) for row in rows], np.int64)
+        return np.array([self._row(name, place, row) for row in given], np.int64)
 
     def _row(self, name: str, place: int, row: int | str) -> int:
         table, count = self.tables[name], len(self.linked.numbers[place])

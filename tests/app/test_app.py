@@ -9,9 +9,10 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -33,6 +34,7 @@ import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
 from hfposemb.numbers import number
+from hfposemb.tables.embeddings import LazyMapping
 from tests.support.app.models import HOSTILE, WORDS, anisotropic, bert_and_gpt2, checkpoint
 from tests.support.app.sessions import open_session, rows_of
 
@@ -104,6 +106,30 @@ def test_error_reaches_all_who_wait_and_is_not_kept() -> None:
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit(kept.make, "key", fail) for _ in range(4)]
     assert [str(one.exception()) for one in asked] == ["no such source; write another"] * 4
+    assert kept.make("key", lambda: "now") == "now"
+
+
+def test_a_source_whose_table_fails_leaves_nobody_waiting() -> None:
+    kept = Kept(10**6)
+
+    def fail() -> None:
+        raise SourceError("a table cannot be read; download the file again")
+
+    def make() -> hpe.Embeddings:
+        time.sleep(0.2)
+        return hpe.Embeddings("broken", LazyMapping({"token": fail}), {})
+
+    asked: list[Future[hpe.Embeddings]] = [Future() for _ in range(4)]
+
+    def ask(told: Future[hpe.Embeddings]) -> None:
+        try:
+            told.set_result(kept.make("key", make))
+        except SourceError as error:
+            told.set_exception(error)
+
+    for one in asked:
+        threading.Thread(target=ask, args=(one,), daemon=True).start()
+    assert {str(one.exception(timeout=20)) for one in asked} == {"a table cannot be read; download the file again"}
     assert kept.make("key", lambda: "now") == "now"
 
 

@@ -106,6 +106,7 @@ GUESSES = {
     "m.compare('sample:bert')": "write hpe.compare(",
     "m.tables.token": "write ['token']",
     "m.inputs([5, 6]).shape": "it has",
+    "m.position.bias": "it has grid, has_table, kind, matrix, offset, profile, table, unit",
     "t.labels['king']": "write table.row('king')",
     "t.to_numpy(dtype='float16')": WORKS,
     "hpe.plot_positions(m)": "hpe.show(model)",

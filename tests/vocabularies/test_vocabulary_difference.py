@@ -46,6 +46,12 @@ def test_planted_pairs(tmp_path: Path, planted: str) -> None:
     assert pair.verdict != "same" or not any(one.matters for one in found.findings)
 
 
+def test_findings_have_one_order() -> None:
+    found = hpe.vocabulary_difference("sample:bert", "sample:minilm").findings
+    roles = [one.message.split()[0] for one in found if one.name == "special-role"]
+    assert roles == ["cls", "sep", "mask", "unk"], "in the order of ROLES, not as a set happens to be iterated"
+
+
 def test_sentencepiece_is_the_same_as_its_conversions(tmp_path: Path) -> None:
     spm = pytest.importorskip("sentencepiece")
     model = io.BytesIO()

@@ -88,6 +88,10 @@ def test_the_selection_may_be_set(positions: NotebookView) -> None:
     assert len(positions.selection[BERT]) == 256
     positions.selection = [row == 7 for row in range(256)]
     assert positions.selection[BERT].tolist() == [7]
+    positions.selection = (row for row in (3, 5))
+    assert positions.selection[BERT].tolist() == [3, 5]
+    positions.selection = {GPT2: map(int, "46")}
+    assert positions.selection[BERT].tolist() == [4, 6]
     positions.selection = {GPT2: [255]}
     again = positions.selection
     positions.selection = None

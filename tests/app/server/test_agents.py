@@ -144,6 +144,12 @@ def test_long_answers_are_summarised(url: str) -> None:
             "InputError",
             "metric must be one of cosine, dot, euclidean; got 'x'",
         ),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": True},
+            "InputError",
+            "query must be a string of at most 1,024 characters or a whole number; got True",
+        ),
         ("tokenise", {"source": SHORT, "text": "a"}, "MissingTableError", "has no computable first-layer input"),
         ("delete", {}, "InputError", "there is no tool 'hfposemb_delete'; the tools: hfposemb_info, "),
     ],

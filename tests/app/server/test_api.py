@@ -182,6 +182,16 @@ def test_check(client: Client) -> None:
             {"source": "sample:bert", "rows": ["king", True]},
             "rows must be a list of 1 to 12 entries, each a string",
         ),
+        (
+            "similarity",
+            {"source": "sample:bert", "rows": ["king", "x" * 1025]},
+            "rows must be a list of 1 to 12 entries, each a string of at most 1,024 characters",
+        ),
+        (
+            "neighbours",
+            {"source": "sample:bert", "query": "x" * 1025},
+            "query must be a string of at most 1,024 characters or a whole number",
+        ),
         ("project", {"source": "sample:bert", "dims": 4}, "dims must be a whole number from 2 to 3; got 4"),
         ("project", {"source": "sample:bert", "limit": 10**6}, "limit must be a whole number from 1 to 20,000"),
         (
@@ -206,6 +216,11 @@ def test_check(client: Client) -> None:
         ("merge_preview", {"source": "sample:bert", "other": "sinusoidal:16x8"}, "has no token table"),
         ("compare", {"sources": []}, "sources must be a list of 1 to 8 entries"),
         ("compare", {"sources": ["random:8x4"] * 9}, "sources must be a list of 1 to 8 entries"),
+        (
+            "compare",
+            {"sources": ["x" * 1025]},
+            "sources must be a list of 1 to 8 entries, each a string of at most 1,024 characters",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(
