@@ -23,7 +23,7 @@ run: $(VENV)/run.stamp
 # Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
 # browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
 # those of tests cost more CPU time with several. Folders are named where few have such tests: to import all takes a minute.
-IN_TWO := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --reruns 1 -r R
+IN_TWO := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist worksteal --reruns 1 -r R
 
 test: test-unit test-browser
 

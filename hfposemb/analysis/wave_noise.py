@@ -46,19 +46,22 @@ class WaveNoise:
         """Return a quantile of the strength: of a normal or, of few columns, a Nakagami distribution."""
         if not self.dependent:
             return 1 + math.sqrt((4 / math.pi - 1) / self.columns) * NormalDist().inv_cdf(share)
-        from scipy.special import gammaincinv
-
         shape = self.columns  # 1 is a single column: the distribution of Rayleigh
         mean = math.exp(math.lgamma(shape + 0.5) - math.lgamma(shape)) / math.sqrt(shape)
-        return math.sqrt(float(gammaincinv(shape, share)) / shape) / mean
+        # Of a gamma distribution by Wilson and Hilferty (1931): the first page of the app would import scipy for its own.
+        error = 1 / (9 * shape)
+        return max(0.0, 1 - error + math.sqrt(error) * NormalDist().inv_cdf(share)) ** 1.5 / mean
 
     def excess(self, share: float, *, beside: int) -> float:
         """Return a quantile of the logarithm of a strength relative to the geometric mean of ``beside`` others."""
         spread = math.sqrt((4 / math.pi - 1) / self.columns)
         if self.dependent:
-            from scipy.special import polygamma
-
-            spread = math.sqrt(float(polygamma(1, self.columns))) / 2
+            # Half the root of the trigamma function, by its series from five on.
+            far = self.columns + 5
+            trigamma = (
+                sum((self.columns + one) ** -2 for one in range(5)) + 1 / far + 1 / (2 * far**2) + 1 / (6 * far**3)
+            )
+            spread = math.sqrt(trigamma) / 2
         return math.sqrt(1 + 1 / beside) * spread * NormalDist().inv_cdf(share)
 
 
