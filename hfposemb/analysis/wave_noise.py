@@ -48,7 +48,7 @@ class WaveNoise:
             return 1 + math.sqrt((4 / math.pi - 1) / self.columns) * NormalDist().inv_cdf(share)
         shape = self.columns  # 1 is a single column: the distribution of Rayleigh
         mean = math.exp(math.lgamma(shape + 0.5) - math.lgamma(shape)) / math.sqrt(shape)
-        # Of a gamma distribution by Wilson and Hilferty (1931): the first page of the app would import scipy for its own.
+        # Wilson and Hilferty (1931) for a gamma distribution: the first page of the app would import scipy for its own.
         error = 1 / (9 * shape)
         return max(0.0, 1 - error + math.sqrt(error) * NormalDist().inv_cdf(share)) ** 1.5 / mean
 
