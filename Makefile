@@ -20,23 +20,23 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
-# Two processes side by side, browsers as well. A test that fails runs a second time, since a busy machine starves a
-# browser and lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
+# Four processes side by side, browsers as well: on two cores half of the time of two is waiting, for servers, children and
+# pages. A test that fails runs a second time, since a busy machine lets a deadline pass; pytest lists those that did. Each process computes with one thread: matrices as small as
 # those of tests cost more CPU time with several. Folders are named where few have such tests: to import all takes a minute.
-IN_TWO := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist worksteal --reruns 1 -r R
+TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist worksteal --reruns 1 -r R
 
 test: test-unit test-browser
 
 test-unit: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m "not browser" --ignore tests/browser
+	$(TESTS) -m "not browser" --ignore tests/browser
 
 test-browser: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m browser tests/browser tests/real
+	$(TESTS) -m browser tests/browser tests/real
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Which lines and branches the unit tests run, printed for each file that is not covered whole. Slower than the tests.
 coverage: $(VENV)/dev.stamp browser
-	$(IN_TWO) -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
+	$(TESTS) -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
 	  --cov-report=term-missing:skip-covered
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and what builds or installs again.

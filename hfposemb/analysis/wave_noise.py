@@ -50,7 +50,8 @@ class WaveNoise:
         mean = math.exp(math.lgamma(shape + 0.5) - math.lgamma(shape)) / math.sqrt(shape)
         # Wilson and Hilferty (1931) for a gamma distribution: the first page of the app would import scipy for its own.
         error = 1 / (9 * shape)
-        return max(0.0, 1 - error + math.sqrt(error) * NormalDist().inv_cdf(share)) ** 1.5 / mean
+        root = max(0.0, 1 - error + math.sqrt(error) * NormalDist().inv_cdf(share))
+        return root * math.sqrt(root) / mean
 
     def excess(self, share: float, *, beside: int) -> float:
         """Return a quantile of the logarithm of a strength relative to the geometric mean of ``beside`` others."""
