@@ -401,7 +401,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     at = reach(host, share, public)
     first = None if sources else FirstModels(public=at.public)
     sign_in = at.public and not options["auth"] and offers_sign_in()
-    free = free_port(at.host, port)
+    free_port(at.host, port)  # raises before anything is built
     failures.show_tracebacks(debug)
     quiet, blocking = options.pop("quiet", False), not options.pop("prevent_thread_lock", False)
     say: Callable[[str], None] = partial(print, flush=True) if not quiet else lambda _: None
@@ -415,16 +415,16 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
-        _serve(blocks, at, free, _tool_server(session) if mcp else None, first, sign_in=sign_in, **options)
-    except OSError as error:
+        _serve(blocks, at, port, _tool_server(session) if mcp else None, first, sign_in=sign_in, **options)
+    except HfposembError:
         if warming is not None:
             warming.set()
-        raise HfposembError(f"the app cannot listen on {at.host}:{free} ({error}); choose another port") from error
+        raise
     say(_running(blocks, asked=port, blocking=blocking))
     if mcp:
         say(f"Agents: {(blocks.share_url or blocks.local_url or '').rstrip('/')}/gradio_api/mcp/ (MCP).")
     if inbrowser:
-        open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{free}")
+        open_browser(blocks.share_url or blocks.local_url or f"http://{at.host}:{blocks.server_port}")
     if blocking and not hasattr(sys, "ps1") and not sys.flags.interactive:
         if not debug:
             keep_short()
@@ -453,16 +453,17 @@ def _tool_server(session: Session) -> McpServer:
 def _serve(
     blocks: gr.Blocks,
     at: Reach,
-    port: int,
+    port: int | None,
     tools: McpServer | None,
     first: FirstModels | None,
     *,
     sign_in: bool,
     **options: Any,
 ) -> None:
-    """Start the server in its own thread."""
+    """Start the server in its own thread. Raises ``HfposembError`` if it cannot listen."""
     from .components.theme import css, theme
     from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
+    from .server.reach import listening
 
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     login = bool(options["auth"])
@@ -471,9 +472,9 @@ def _serve(
         lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))
         kwargs |= {"routes": [*kwargs.get("routes", ()), *tools.routes], "lifespan": lifespan}
     options["app_kwargs"] = kwargs
-    blocks.launch(
+    start = partial(
+        blocks.launch,
         server_name=f"[{at.host}]" if ":" in at.host and not at.host.startswith("[") else at.host,
-        server_port=port,
         share=at.share,
         theme=theme(),
         css=css(),
@@ -491,6 +492,7 @@ def _serve(
         max_threads=MOST_RUNNING,
         **options,
     )
+    listening(start, at.host, port)
     blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools
 
 

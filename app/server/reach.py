@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -140,6 +140,23 @@ def free_port(host: str, port: int | None) -> int:
     if found is None:
         raise HfposembError(f"ports {first} to {last - 1} of {host} are all in use; choose another port")
     return found
+
+
+def listening(start: Callable[..., object], host: str, port: int | None) -> None:
+    """Call ``start`` with ``server_port``; without a ``port``, with the next free one if another server was faster.
+
+    Raises ``HfposembError`` if it cannot listen.
+    """
+    free = free_port(host, port)
+    while True:
+        try:
+            start(server_port=free)
+        except OSError as error:
+            taken, free = free, free_port(host, port)
+            if taken == free:
+                raise HfposembError(f"the app cannot listen on {host}:{free} ({error}); choose another port") from error
+        else:
+            return
 
 
 def first_port() -> int:

@@ -17,7 +17,15 @@ import httpx
 import psutil
 import pytest
 from hfposemb.app.server import reach as reaching
-from hfposemb.app.server.reach import check_sources, credentials, free_port, has_a_browser, is_loopback, reach
+from hfposemb.app.server.reach import (
+    check_sources,
+    credentials,
+    free_port,
+    has_a_browser,
+    is_loopback,
+    listening,
+    reach,
+)
 from hfposemb.app.server.route_allowlist import _refused
 
 from hfposemb import app
@@ -255,6 +263,31 @@ def test_without_a_port_the_next_free_one_is_taken(taken: int, monkeypatch: pyte
     monkeypatch.setenv("GRADIO_SERVER_PORT", str(taken))
     assert free_port("127.0.0.1", None) > taken
     assert free_port("0.0.0.0", None) > taken
+
+
+def test_a_port_that_another_server_takes_meanwhile_is_left_to_it() -> None:
+    """Two apps that start at once, each of which has found the same port free."""
+    tried: list[int] = []
+    with socket.socket() as other:
+
+        def start(*, server_port: int) -> None:
+            tried.append(server_port)
+            if len(tried) == 1:
+                other.bind(("127.0.0.1", server_port))
+                other.listen()
+                raise OSError("address in use")
+
+        listening(start, "127.0.0.1", None)
+        assert len(tried) == 2
+        assert tried[0] < tried[1]
+        with pytest.raises(HfposembError, match=f"port {tried[0]} of 127.0.0.1 is in use"):
+            listening(start, "127.0.0.1", tried[0])
+
+    def broken(*, server_port: int) -> None:
+        raise OSError("no memory")
+
+    with pytest.raises(HfposembError, match=r"cannot listen on 127\.0\.0\.1:\d+ \(no memory\); choose another port"):
+        listening(broken, "127.0.0.1", None)
 
 
 def test_port_that_is_taken_is_said_with_what_to_do(taken: int, capsys: pytest.CaptureFixture[str]) -> None:
