@@ -26,7 +26,7 @@ from ..text import one_line
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
-from .architectures.head_names import head_candidates, is_headed
+from .architectures.head_names import SURE_HEADS, head_candidates, is_headed
 from .architectures.table_names import (
     PART_ORDER,
     ROLES,
@@ -424,8 +424,8 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
     if role == "token" and is_known(config) and (unread := unread_shared(config, stored)):
         found = [one for one in found if one.tensor not in unread]
     if role == "token" and not found and role not in opened.refused and config and is_tied(config):
-        others = head_candidates(stored, loose=is_headed(class_of(config)))
-        heads = head_candidates(stored, loose=False) or [one for one in others if rows(one) in opened.vocabularies]
+        named = head_candidates(stored, loose=is_headed(class_of(config)))
+        heads = [one for one in named if one.endswith(SURE_HEADS) or rows(one) in opened.vocabularies]
         found = [Candidate(name, "") for name in heads[:1]]
         if found:
             opened.notes.append(

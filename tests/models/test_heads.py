@@ -306,3 +306,9 @@ def test_head_given_as_an_array() -> None:
 )
 def test_class_names(name: str, headed: bool) -> None:
     assert is_headed(name) is headed
+
+
+def test_a_layer_that_is_named_like_a_head_is_no_token_table(tmp_path: Path) -> None:
+    """TimesFM ties by default, and has no vocabulary."""
+    with pytest.raises(MissingTableError, match="no table was found"):
+        saved(tmp_path, {"model_type": "timesfm"}, input_ff_layer__output_layer__weight=TOKENS)

@@ -28,6 +28,9 @@ HEAD_ENDINGS: tuple[str, ...] = (
 )
 """Endings of head names, the most reliable first. Prefixes are arbitrary."""
 
+SURE_HEADS = HEAD_ENDINGS[:5]
+"""Endings that name nothing else: of the others, the rows must be those of a vocabulary where no class says more."""
+
 LOOSE_HEADS: tuple[str, ...] = ("proj_out.weight", "output.weight", "head.weight", "decoder.weight", "cls.weight")
 """Whole names of heads that name other modules too; accepted for classes that have a head."""
 

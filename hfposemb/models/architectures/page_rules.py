@@ -13,7 +13,7 @@ from ...checkpoints.safetensors import checkpoint as safetensors
 from ...checkpoints.tokenizers import small_files
 from . import families, table_names
 from .families import Family
-from .head_names import HEAD_ENDINGS
+from .head_names import SURE_HEADS
 from .tied_types import UNTIED
 from .type_defaults import rotary_defaults, rotary_types
 
@@ -87,7 +87,7 @@ def _names() -> dict[str, Any]:
         "no_tokens": table_names.NO_TOKENS.pattern,
         "position_ending": table_names.POSITION_ENDING.pattern.replace("(?P<", "(?<"),
         "no_positions": table_names.NO_POSITIONS.pattern,
-        "heads": list(HEAD_ENDINGS),
+        "heads": list(SURE_HEADS),
         "towers": [(tower, sorted(words)) for tower, words in table_names.TOWERS.items()],
         "short": dict(table_names.SHORT),
         "axes": dict(table_names.AXES),
