@@ -19,8 +19,6 @@ DEPENDENT = 1.5
 MOST_WAVES = 512
 """Maximum number of waves whose coefficients are compared, the strongest ones."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class WaveNoise:
@@ -35,17 +33,21 @@ class WaveNoise:
     dependent: bool
 
     @property
+    def spread(self) -> float:
+        """The standard deviation, as that of the mean of so many Rayleigh distributed magnitudes."""
+        return math.sqrt((4 / math.pi - 1) / self.columns)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """The interval of 95 %."""
         if self.dependent:
             return self.quantile(0.025), self.quantile(0.975)
-        spread = math.sqrt((4 / math.pi - 1) / self.columns)
-        return max(0.0, 1 - 1.96 * spread), 1 + 1.96 * spread
+        return max(0.0, 1 - 1.96 * self.spread), 1 + 1.96 * self.spread
 
     def quantile(self, share: float) -> float:
         """Return a quantile of the strength: of a normal or, of few columns, a Nakagami distribution."""
         if not self.dependent:
-            return 1 + math.sqrt((4 / math.pi - 1) / self.columns) * NormalDist().inv_cdf(share)
+            return 1 + self.spread * NormalDist().inv_cdf(share)
         shape = self.columns  # 1 is a single column: the distribution of Rayleigh
         mean = math.exp(math.lgamma(shape + 0.5) - math.lgamma(shape)) / math.sqrt(shape)
         # Wilson and Hilferty (1931) for a gamma distribution: the first page of the app would import scipy for its own.
@@ -55,7 +57,7 @@ class WaveNoise:
 
     def excess(self, share: float, *, beside: int) -> float:
         """Return a quantile of the logarithm of a strength relative to the geometric mean of ``beside`` others."""
-        spread = math.sqrt((4 / math.pi - 1) / self.columns)
+        spread = self.spread
         if self.dependent:
             # Half the root of the trigamma function, by its series from five on.
             far = self.columns + 5
@@ -77,11 +79,12 @@ def wave_noise(coefficients: NDArray[np.complexfloating]) -> WaveNoise:
         coefficients: Discrete Fourier transform of the columns, without the mean [waves, d].
     """
     width = coefficients.shape[1]
-    widths = np.sqrt(np.square(np.abs(coefficients)).mean(axis=0))
-    scaled = coefficients[:, widths > 0] / np.sqrt(widths[widths > 0])
-    power = np.square(np.abs(scaled)).sum(axis=1)
+    squares = np.square(np.abs(coefficients))
+    widths = np.sqrt(squares.mean(axis=0))
+    used = widths > 0
+    power = squares[:, used] @ (1 / widths[used])
     strongest = np.argsort(power)[-MOST_WAVES:]
-    scaled, power = scaled[strongest], power[strongest]
+    scaled, power = coefficients[strongest][:, used] / np.sqrt(widths[used]), power[strongest]
     if len(scaled) > 1 and (weights := float(np.square(power.sum()) - np.square(power).sum())) > 0:
         of_smaller = scaled @ scaled.conj().T if len(scaled) < scaled.shape[1] else scaled.conj().T @ scaled
         alike = float(np.square(np.abs(of_smaller)).sum() - np.square(power).sum()) / weights

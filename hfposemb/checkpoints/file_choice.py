@@ -119,13 +119,18 @@ def choose_file(names: Sequence[str], *, name: str, source: SourceOf) -> str | N
         return None  # no other file here is a model by itself
     stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
     indexes = [file for file in names if is_index(file)]
+    return _only(stored, indexes, "checkpoints", name=name, source=source)
+
+
+def _only(stored: Sequence[str], indexes: Sequence[str], kind: str, *, name: str, source: SourceOf) -> str | None:
+    """Return the only index, else the only file; raise ``CheckpointError`` if there are several, or parts of one."""
     if len(indexes) == 1:
         return indexes[0]
     if not indexes:
         check_parts(stored, name=name)
     if len(stored) > 1 or indexes:
         shown, one = shortened(", ".join(indexes or stored)), source((indexes or stored)[0])
-        raise fault(name, f"holds several checkpoints, {shown}; name one file, such as {one}")
+        raise fault(name, f"holds several {kind}, {shown}; name one file, such as {one}")
     return stored[0] if stored else None
 
 
@@ -203,14 +208,7 @@ def choose_pickle(names: Sequence[str], *, name: str, source: SourceOf) -> str |
     if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
         return min(stored)  # its reader joins the parts
     indexes = [file for file in names if re.search(_PICKLE_INDEX, file)]
-    if len(indexes) == 1:
-        return indexes[0]
-    if not indexes:
-        check_parts(stored, name=name)
-    if len(stored) > 1 or indexes:
-        listed, one = shortened(", ".join(indexes or stored)), source((indexes or stored)[0])
-        raise fault(name, f"holds several pickled checkpoints, {listed}; name one file, such as {one}")
-    return stored[0] if stored else None
+    return _only(stored, indexes, "pickled checkpoints", name=name, source=source)
 
 
 def is_pickled(file: str) -> bool:

@@ -289,7 +289,7 @@ def _isoscore_by_chance(tables: Tables, rng: np.random.Generator, draws: int) ->
 
 
 def _kept_by_chance(tables: Tables, rng: np.random.Generator, draws: int, *, protocol: Protocol) -> Values:
-    """Return the percentages of neighbours that other queries have in common with them."""
+    """Return the percentages of neighbours that are kept if queries or words are in random order."""
     return 100 * np.array(tables.kept(protocol).drawn)
 
 

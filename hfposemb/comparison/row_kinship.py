@@ -48,8 +48,8 @@ Verdict: TypeAlias = Literal[
 Model: TypeAlias = "str | Path | Embeddings | Fingerprint"
 Floats: TypeAlias = NDArray[np.float64]
 
-DECISIVE = 1e-4
-"""Largest p at which rows are said to come from one start."""
+DECISIVE, _DEVIATIONS = 1e-4, 3.719
+"""Largest p at which rows are said to come from one start, and the standard deviations that it stands for."""
 
 NARROWEST = 4
 """Fewest numbers in a row that is compared: fewer are fitted by a rotation of anything like them."""
@@ -354,8 +354,7 @@ class RowPair:
     def equal_by_kin(self) -> bool:
         """Whether rows are equal that occur once in either table: those of few possible rows are equal by chance."""
         x, y = self._digests
-        once = [np.isin(one, values[counts == 1]) for one in (x, y) for values, counts in (_counted(one),)]
-        return bool(((x == y) & (x > 0) & once[0] & once[1]).any())
+        return bool(((x == y) & (x > 0) & _once(x) & _once(y)).any())
 
     @property
     def equal(self) -> float:
@@ -378,7 +377,7 @@ class RowPair:
         width = self.a.width
         turned = y.T @ x.sum(axis=1) / math.sqrt(width)
         along = float(turned.sum()) / math.sqrt(width)
-        marked = along > 3.719 * float(np.linalg.norm(turned)) / math.sqrt(width)
+        marked = along > _DEVIATIONS * float(np.linalg.norm(turned)) / math.sqrt(width)
         return marked and along > float(np.vdot(x, y)) / 2
 
     @lazy_attribute
@@ -432,7 +431,7 @@ class RowPair:
     @property
     def needed(self) -> float:
         """The cosine from which p is at most ``DECISIVE``; 1 for rows that do not differ from each other."""
-        return 3.719 * self.spread or 1.0
+        return _DEVIATIONS * self.spread or 1.0
 
     @lazy_attribute
     def turned(self) -> float:
@@ -574,9 +573,10 @@ class RowPair:
         return tuple(found)
 
 
-def _counted(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64]]:
-    values, counts = np.unique(hashes, return_counts=True)
-    return values, counts
+def _once(hashes: Hashes) -> NDArray[np.bool_]:
+    """Return which hashes occur once."""
+    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    return np.asarray(counts[places] == 1)
 
 
 def _falls(variances: Floats) -> bool:

@@ -113,7 +113,7 @@ def neighbours_kept(
         asked, others = (as_normed(embeddings, vectors) for vectors in (asked, others))
     before = _nearest(words[chosen], words, chosen, k)
     after = _nearest(asked, others, chosen, k)
-    shares = np.array([len(np.intersect1d(a, b)) for a, b in zip(before, after, strict=True)]) / k
+    shares = _common(before, after) / k
     means = rng.choice(shares, (1000, len(shares))).mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
     chance = k / (len(rows) - 1)

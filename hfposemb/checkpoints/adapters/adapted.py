@@ -233,18 +233,21 @@ def _number(module: str, config: Mapping[str, Any], pattern: str, default: str) 
     """Return the rank or α of a module: PEFT searches the keys of a pattern as the ends of module names."""
     patterns = config.get(pattern)
     listed = patterns.items() if isinstance(patterns, Mapping) else ()
-    own = next((value for key, value in listed if _ends(module, str(key))), None)
+    own = next((value for key, value in listed if _ends(module, str(key), alone=len(listed) > _MOST_PATTERNS)), None)
     value = config.get(default) if own is None else own
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
         raise CheckpointError(f"adapter_config.json must state {default} as a number above 0; found {value!r:.40}")
     return float(value)
 
 
-def _ends(module: str, key: str) -> bool:
-    """Return whether a module ends in a key, a regular expression of PEFT; one that may take long is only a name."""
+def _ends(module: str, key: str, *, alone: bool) -> bool:
+    """Return whether a module ends in a key, a regular expression of PEFT; one that may take long is only a name.
+
+    So are those of a long list, which has one for each module; names ``alone`` are then compared.
+    """
     if module == key or module.endswith(f".{key}"):
         return True
-    if _SLOW.search(key) or len(key) > _LONGEST_KEY or len(_REPEATS.findall(key)) > _MOST_REPEATS:
+    if alone or _SLOW.search(key) or len(key) > _LONGEST_KEY or len(_REPEATS.findall(key)) > _MOST_REPEATS:
         return False
     with suppress(re.error, OverflowError):
         return re.match(rf"(.*\.)?({key})$", module[-_LONGEST_KEY:]) is not None
@@ -253,7 +256,7 @@ def _ends(module: str, key: str) -> bool:
 
 _SLOW, _REPEATS = re.compile(r"\)[*+{?]|\\[1-9]|\(\?"), re.compile(r"[*+{?]")
 """What repeats a group or refers to one, and what repeats anything: few of the latter match in little time."""
-_LONGEST_KEY, _MOST_REPEATS = 200, 3
+_LONGEST_KEY, _MOST_REPEATS, _MOST_PATTERNS = 200, 3, 32
 
 
 def _refused(config: Mapping[str, Any], *, embedding: bool, low_rank: bool) -> str:
@@ -334,8 +337,7 @@ class Adapted(WrappedTensors):
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the base model's tensors, and of those that the adapter adds."""
-        names = self.stored.names()
-        return (*names, *(name for name in self.changes if name not in frozenset(names)))
+        return tuple(dict.fromkeys((*self.stored.names(), *self.changes)))
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; those of the adapter's own tensor if it is saved whole."""

@@ -165,6 +165,14 @@ def test_a_pattern_that_may_take_long_is_only_a_name(made: Made, tmp_path: Path,
     np.testing.assert_array_equal(hpe.extract(adapter, base=made("LoRA") / "base").token, expected)
 
 
+@pytest.mark.parametrize(("modules", "matched"), [(31, True), (32, False)])
+def test_a_long_list_of_ranks_has_names(made: Made, tmp_path: Path, modules: int, matched: bool) -> None:
+    ranks = {f"layers.{number}.mlp": 3 for number in range(modules)} | {".*embed_tokens": 7}
+    found = hpe.extract(changed(made, tmp_path, kind="LoRA", rank_pattern=ranks), base=made("LoRA") / "base").token
+    plain = hpe.extract(made("LoRA") / "adapter", base=made("LoRA") / "base").token
+    assert np.array_equal(found.vectors, plain.vectors) is not matched
+
+
 def test_only_adapters_have_a_base(made: Made) -> None:
     with pytest.raises(InputError, match="is not a PEFT adapter"):
         hpe.extract(made("LoRA") / "merged", base=made("LoRA") / "base")
