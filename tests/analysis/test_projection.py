@@ -256,6 +256,7 @@ def test_umap_says_how_far_it_is() -> None:
 
 
 def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hfposemb.analysis.projection.projecting.EXACT_ROWS", 4_999)
     monkeypatch.setattr("hfposemb.analysis.projection.projecting.COARSE_ROWS", 5_000)
     monkeypatch.setattr("hfposemb.analysis.projection.projecting.PREVIEW_SECONDS", 0.0)
     random = np.random.default_rng(0)
@@ -265,7 +266,7 @@ def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(mo
     seen: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
     short = UMAPParameters(n_epochs=10)
     found = project(table, method="umap", umap=short, preview=lambda *given: seen.append(given))
-    assert found.parameters["init"] == "layout of a sample"
+    assert (found.parameters["init"], found.parameters["neighbour_search"]) == ("layout of a sample", "approximate")
     assert [len(rows) for rows, _ in seen] == [5_000] * 11
     first, last = seen[0][1], seen[-1][1]
     np.testing.assert_array_equal(last, found.coordinates)
@@ -274,6 +275,20 @@ def test_a_large_table_starts_from_a_sample_and_is_seen_before_it_is_finished(mo
         nearest = ((points[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
         assert (nearest == group).mean() > 0.95
     np.testing.assert_array_equal(project(table, method="umap", umap=short).coordinates, found.coordinates)
+
+
+def test_neighbours_beyond_the_exact_ones_are_those_of_umap_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    from umap import UMAP
+
+    monkeypatch.setattr("hfposemb.analysis.projection.projecting.EXACT_ROWS", 0)
+    table, rows = _table(_noise(5_000, 12)), np.arange(5_000)
+    found, distances = projecting._nearest(table, rows, UMAPParameters(), 3, lambda *_: None)
+    plain = UMAP(random_state=3, n_jobs=1, n_epochs=1, init="random", metric="cosine")
+    wanted = plain.fit(table.vectors.astype(np.float32))
+    shared = [len(np.intersect1d(*pair)) for pair in zip(found, wanted._knn_indices, strict=True)]
+    assert np.mean(shared) > 0.99 * 15
+    assert (found[:, 0] == rows).all()
+    assert (np.diff(distances, axis=1) >= 0).all()
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])

@@ -130,9 +130,8 @@ def umap_rows(vectors: Rows, *, rounds: int) -> Iterator[Row]:
 
     Each round has a seed of its own: trustworthiness differs by .01 between seeds of one and the same program. The
     quality is that of 1,500 points among all rows, the mean over seeds; scikit-learn's of 3,000 rows alone is another
-    number, as their neighbours are other rows. umap-learn's search finds 91 % of MiniLM's neighbours, ours 98 %, and
-    what is missed there makes layouts better: the same start and seeds give .839 from its graph, .828 from ours and
-    from the exact one, over 200 epochs; .844, .840 and .838 over 500 (two seeds).
+    number, as their neighbours are other rows. What umap-learn's search misses makes layouts better: the same start and
+    seeds give .839 from its graph and .828 from the exact one, over 200 epochs; .844 and .838 over 500 (two seeds).
     """
     from umap import UMAP
 

@@ -1,9 +1,9 @@
 """On-disk cache of UMAP's compiled code, so that compilation happens once per machine, not once per process.
 
-numba compiles umap-learn on first call, which takes five seconds of processor time, and discards the result when the
-process ends. Functions marked for caching are kept by numba in $NUMBA_CACHE_DIR, next to the module or in the user's
-cache folder, keyed by source file, processor and versions; this module marks the remaining ones. Where numba can write
-to none of these folders, importing umap-learn fails, so numba is given a folder in our cache.
+numba compiles umap-learn on first call, which takes half a minute of processor time for a large table, and discards the
+result when the process ends. Functions marked for caching are kept by numba in $NUMBA_CACHE_DIR, next to the module or
+in the user's cache folder, keyed by source file, processor and versions; this module marks the remaining ones. Where
+numba can write to none of these folders, importing umap-learn fails, so numba is given a folder in our cache.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import atexit
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -35,7 +36,7 @@ def require_umap() -> None:
 
 
 def compiled_umap() -> Any:
-    """Return umap-learn, with compiled code read from disk where available: its own and ours.
+    """Return umap-learn, with compiled code read from disk where available.
 
     Raises:
         MissingExtraError: If umap-learn is not installed.
@@ -45,9 +46,7 @@ def compiled_umap() -> Any:
     from numba.core.dispatcher import Dispatcher
 
     umap = _umap()
-    from . import inverted_file
-
-    for module in (umap.umap_, umap.layouts, inverted_file):
+    for module in (umap.umap_, umap.layouts, *_searching()):
         for compiled in vars(module).values():
             if isinstance(compiled, Dispatcher) and not compiled.signatures:
                 with suppress(RuntimeError):  # no writable folder any more: compile for this process only
@@ -55,12 +54,18 @@ def compiled_umap() -> Any:
     return umap
 
 
+def _searching() -> list[Any]:
+    """Return the modules of pynndescent, umap-learn's search, but that whose functions numba cannot keep."""
+    names = [name for name in sys.modules if name.startswith("pynndescent.") and name != "pynndescent.pynndescent_"]
+    return [sys.modules[name] for name in names]
+
+
 def _umap() -> Any:
     """Import umap-learn, with compiled code in numba's folder if writable, else in our cache or a temporary one."""
     from numba import config
 
     packages = [Path(str(find_spec(name).origin)).parent for name in ("umap", "pynndescent")]  # type: ignore[union-attr]
-    folders = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [*packages, Path(__file__).parent]  # type: ignore[attr-defined]
+    folders = [Path(config.CACHE_DIR)] if config.CACHE_DIR else packages  # type: ignore[attr-defined]
     if not all(map(_has_room, folders)):
         config.CACHE_DIR = str(_writable_folder())  # type: ignore[attr-defined]
         folders = [Path(config.CACHE_DIR)]  # type: ignore[attr-defined]

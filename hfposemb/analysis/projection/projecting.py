@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,13 +28,19 @@ from .quality import DOUBLE_ROWS, NOT_MEASURED, PointTrust, Quality, point_trust
 MOST_COMPONENTS = 50
 
 EXACT_ROWS = 16_000
-"""Number of rows up to which UMAP is given exact neighbours; beyond, at least .95 of those of a sample are found."""
+"""Number of rows up to which UMAP is given exact neighbours; beyond, umap-learn searches them, approximately."""
 
 LEARN_EXACT_ROWS = 4_095
 """Number of rows up to which umap-learn's own search is exact."""
 
 COARSE_ROWS = 64_000
 """Number of rows from which the layout of a sample is the initial layout, instead of PCA."""
+
+COARSE_SAMPLE = 4_096
+"""Number of rows in that sample."""
+
+COARSE_JITTER = 0.06
+"""Standard deviation of each coordinate about the row that a row is placed at, in a layout from −10 to 10."""
 
 MEASURED_TO_SHOW = 4_000
 """Points up to which a projection measures its quality to be shown in a notebook or as text."""
@@ -350,7 +356,7 @@ def _umap(
     seed: int,
     parameters: UMAPParameters,
     progress: Progress,
-    preview: Preview | None,
+    preview: Preview | None = None,
 ) -> Layout:
     rows = np.flatnonzero(usable(table, parameters.metric))
     if len(rows) <= parameters.n_neighbors:
@@ -370,7 +376,7 @@ def _umap(
     start = None
     if _is_coarse(len(rows), parameters):
         progress(0.0, "first layout")
-        start = _coarse(table, rows, dims, seed, parameters, curve)
+        start = _coarse(table, rows, dims, seed, parameters)
         if preview is not None:
             preview(rows, start.astype(np.float32))
     graph = _graph(*_nearest(table, rows, parameters, seed, progress), parameters, seed)
@@ -408,28 +414,20 @@ def _is_coarse(rows: int, parameters: UMAPParameters) -> bool:
 
 
 def _coarse(
-    table: EmbeddingTable,
-    rows: NDArray[np.int64],
-    dims: int,
-    seed: int,
-    parameters: UMAPParameters,
-    curve: tuple[float, float],
+    table: EmbeddingTable, rows: NDArray[np.int64], dims: int, seed: int, parameters: UMAPParameters
 ) -> NDArray[np.float64]:
-    """Return the initial layout [n, dims] of a large table, from the layout of a sample of its rows."""
-    from .coarse_layout import coarse_layout
+    """Return the layout of a sample of rows, with each other row at the most similar of them [n, dims], within ±10."""
+    from sklearn.metrics import pairwise_distances_argmin
 
-    def graph_of(indices: NDArray[np.int32], values: NDArray[np.float32]) -> Any:
-        return _graph(*_with_own(indices, values, parameters.metric), parameters, seed)
-
-    return coarse_layout(
-        _vectors(table, rows),
-        _start(table, rows, None, dims, seed, parameters),
-        neighbors=parameters.n_neighbors,
-        metric=parameters.metric,
-        curve=curve,
-        seed=seed,
-        graph_of=graph_of,
-    )
+    generator = np.random.default_rng(seed)
+    chosen = np.sort(generator.choice(len(rows), COARSE_SAMPLE, replace=False))
+    sample = _umap(table.pick(rows[chosen]), dims, seed, replace(parameters, n_epochs=200), lambda *_: None)
+    points = sample.coordinates - sample.coordinates.mean(axis=0, dtype=np.float64)
+    layout = pca(table, min(MOST_COMPONENTS, table.shape[1]))
+    along = layout.coordinates[np.isin(layout.rows, rows)]
+    found = points[pairwise_distances_argmin(along, along[chosen])] * (10 / np.abs(points).max())
+    placed: NDArray[np.float64] = found + generator.normal(scale=COARSE_JITTER, size=found.shape)
+    return placed
 
 
 def _graph(indices: NDArray[np.int32], distances: NDArray[np.float32], parameters: UMAPParameters, seed: int) -> Any:
@@ -444,38 +442,30 @@ def _vectors(table: EmbeddingTable, rows: NDArray[np.int64]) -> NDArray[np.float
     return all_rows(table) if len(rows) == table.shape[0] else all_rows(table)[rows]
 
 
-def _with_own(
-    indices: NDArray[np.integer], values: NDArray[np.floating], metric: str
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return neighbours and their distances [n, k + 1], each row itself first, from cosines or distances [n, k]."""
-    own = np.arange(len(indices))[:, None]
-    distances = values if metric == "euclidean" else np.maximum(1 - values, 0)
-    return (
-        np.hstack([own, indices]).astype(np.int32),
-        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
-    )
-
-
 def _nearest(
     table: EmbeddingTable, rows: NDArray[np.int64], parameters: UMAPParameters, seed: int, progress: Progress
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the places of the neighbours of ``rows`` and their distances [n, k], each row itself first."""
-    from .projected_neighbours import projected_neighbours
-
-    metric, k = parameters.metric, parameters.n_neighbors - 1
+    metric, k = parameters.metric, parameters.n_neighbors
+    if len(rows) > EXACT_ROWS:
+        progress(0.0, "neighbours")
+        near = compiled_umap().umap_.nearest_neighbors
+        vectors, random = np.asarray(_vectors(table, rows), np.float32), np.random.RandomState(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of rows for which fewer are found, as where many are equal
+            indices, distances, _ = near(vectors, k, metric, {}, metric == "cosine", random)
+        return indices, distances
 
     def report(share: float, stage: str) -> None:
         progress(0.3 * share, stage)
 
-    indices: NDArray[np.integer]
-    values: NDArray[np.floating]
-    if len(rows) <= EXACT_ROWS:
-        exact = all_neighbours(table, k=k, metric=metric, progress=report)
-        indices, values = np.searchsorted(rows, exact.indices), exact.values
-    else:
-        near = projected_neighbours(_vectors(table, rows), k=k, metric=metric, seed=seed, progress=report)
-        indices, values = near.indices, near.values
-    return _with_own(indices, values, metric)
+    exact = all_neighbours(table, k=k - 1, metric=metric, progress=report)
+    distances = exact.values if metric == "euclidean" else np.maximum(1 - exact.values, 0)
+    own = np.arange(len(rows))[:, None]
+    return (
+        np.hstack([own, np.searchsorted(rows, exact.indices)]).astype(np.int32),
+        np.hstack([np.zeros(own.shape), distances]).astype(np.float32),
+    )
 
 
 def project(  # noqa: PLR0913 - keywords with defaults

@@ -81,13 +81,10 @@ def warm_umap() -> None:
 
     Meant for a background process: processes started later on this machine find the code compiled.
     """
-    from .projected_neighbours import projected_neighbours
-
     umap = compiled_umap().umap_
-    near = np.full((64, 15), 0.1, np.float32)
-    others = (np.arange(64)[:, None] + np.arange(15)) % 64
-    graph = umap.fuzzy_simplicial_set(near, 15, np.random.RandomState(0), "cosine", {}, others.astype(np.int32), near)
-    points = np.random.default_rng(0).standard_normal((64, 3))
-    optimised_layout(graph[0], points, epochs=2, curve=(1.6, 0.9), seed=0)
+    points = np.random.default_rng(0).standard_normal((256, 3)).astype(np.float32)
     for metric in ("cosine", "euclidean"):
-        projected_neighbours(points, k=2, metric=metric)
+        random = np.random.RandomState(0)
+        near = umap.nearest_neighbors(points, 15, metric, {}, metric == "cosine", random)
+        graph = umap.fuzzy_simplicial_set(points, 15, random, metric, {}, near[0], near[1])[0]
+    optimised_layout(graph, points, epochs=2, curve=(1.6, 0.9), seed=0)
