@@ -68,8 +68,9 @@ class UMAPParameters:
         init: Initial layout. "pca" and "spectral" preserve neighbourhoods equally well: MiniLM's words differ less than
             between seeds. "pca" keeps the global arrangement similar across seeds. From 64,000 rows, it starts from
             UMAP of a sample of the rows, which starts from PCA.
-        engine: "hfposemb" finds the neighbours and the initial layout here, on all processors, and has umap-learn
-            optimise it, an epoch at a time; "umap-learn" runs that library's own ``UMAP``, without previews.
+        engine: "hfposemb" finds the neighbours on all processors, exactly up to 16,000 rows and by umap-learn's search
+            beyond, and has umap-learn optimise the layout an epoch at a time; "umap-learn" runs that library's own
+            ``UMAP``, without previews.
 
     Examples:
         >>> import hfposemb as hpe
