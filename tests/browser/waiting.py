@@ -26,7 +26,7 @@ _SEEN = """
 
 def drawn(page: Page) -> None:
     """Wait until every panel on the screen is drawn, and no row of panels waits for others."""
-    page.wait_for_function(f"() => {{ {_SEEN} return drawn; }}")
+    page.wait_for_function(f"() => {{ {_SEEN} return drawn; }}", polling=POLL)  # not at each frame, which makes frames
 
 
 def still(page: Page) -> None:
@@ -39,7 +39,8 @@ def still(page: Page) -> None:
         window.stillFor = ended ? (window.stillFor ?? 0) + 1 : 0;
         if (window.stillFor < 3) return false;  // a frame may lie between a change and its transition
         window.stillFor = 0;
-        return true; }}"""
+        return true; }}""",
+        polling=POLL / 2,
     )
 
 
