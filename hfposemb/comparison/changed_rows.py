@@ -27,8 +27,8 @@ class RowChanges(Tabular):
         rows: Number of rows in both.
         changed: Row numbers of those that are not equal, the most changed first [m].
         labels: Their labels in the first table.
-        sizes: Their relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero.
-        cosines: Cosines of their two vectors [m]; NaN where one is zero.
+        sizes: Relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero or are not finite.
+        cosines: Cosines of their two vectors [m]; NaN where one is zero or not finite.
     """
 
     before: str
@@ -117,7 +117,7 @@ def _changed(
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return the rows in ``[start, stop)`` that differ, their relative changes and their cosines."""
     ours, theirs = first.rows(start, stop), second.rows(start, stop)
-    apart = np.flatnonzero((ours != theirs).any(axis=1) & ~(np.isnan(ours) & np.isnan(theirs)).all(axis=1))
+    apart = np.flatnonzero(((ours != theirs) & ~(np.isnan(ours) & np.isnan(theirs))).any(axis=1))
     x, y = (np.asarray(rows[apart], np.float64) for rows in (ours, theirs))
     length, other = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

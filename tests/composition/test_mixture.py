@@ -130,6 +130,17 @@ def test_words_on_a_circle_turn_in_their_plane() -> None:
         hpe.word_plane(table, "weeks")
 
 
+def test_equal_words_have_no_plane_and_random_words_may_be_equal() -> None:
+    rows = np.random.default_rng(0).standard_normal((60, 8))
+    rows[:45] = rows[0]
+    table = hpe.from_arrays(token=rows).token
+    found = hpe.word_plane(table, [50, 51, 52, 53], draws=39)
+    assert found.share.p > 0.2
+    assert found.share.high == 1
+    with pytest.raises(InputError, match="are all equal"):
+        hpe.word_plane(table, [0, 1, 2, 3])
+
+
 def test_months_of_minilm_lie_in_a_plane(minilm: hpe.Embeddings) -> None:
     found = hpe.word_plane(minilm.token, "months")
     assert found.turn.observed == pytest.approx(0.314, abs=0.001)

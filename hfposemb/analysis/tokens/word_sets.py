@@ -79,7 +79,7 @@ def word_plane(
         seed: Random seed.
 
     Raises:
-        InputError: If a word is no token or has no direction, or fewer than four are given.
+        InputError: If a word is no token or has no direction, fewer than four are given, or their rows are all equal.
 
     Examples:
         >>> import hfposemb as hpe
@@ -116,16 +116,25 @@ def word_plane(
 
 
 def turn(vectors: NDArray[np.floating], *, draws: int, seed: int) -> Null:
-    """Return the share of the variance of vectors [n, d] in one turn of their order, beside shuffled orders."""
+    """Return the share of the variance of vectors [n, d] in one turn of their order, beside shuffled orders.
+
+    Raises:
+        InputError: If all of them are equal.
+    """
+    if not np.ptp(vectors, axis=0).any():
+        raise InputError("the rows of these words are all equal, so they have no order; give words that differ")
     rng = np.random.default_rng(seed)
     shuffled = np.array([_first_mode(vectors[rng.permutation(len(vectors))]) for _ in range(draws)])
     return beside(_first_mode(vectors), shuffled, seed=seed, kind="permutation")
 
 
 def _plane(vectors: NDArray[np.floating]) -> tuple[Floats, float]:
-    """Return the places of vectors [n, d] in the plane of most variance [n, 2], and the share of variance in it."""
+    """Return the places of vectors [n, d] in the plane of most variance [n, 2], and the share of variance in it.
+
+    The share of equal vectors, of which a table with many equal rows gives some at random, is 1.
+    """
     left, sizes, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    return left[:, :2] * sizes[:2], float(np.square(sizes[:2]).sum() / np.square(sizes).sum())
+    return left[:, :2] * sizes[:2], float(sizes[:2] @ sizes[:2] / (sizes @ sizes)) if sizes.any() else 1.0
 
 
 def _first_mode(vectors: NDArray[np.floating]) -> float:
