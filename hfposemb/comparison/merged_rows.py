@@ -26,7 +26,7 @@ from ..vocabularies.vocabulary_answers import VocabularyAnswer
 from .row_fingerprints import as_open
 from .row_kinship import DECISIVE, Evidence, Floats, Kinship, PairVerdict, RowPair, row_pairs
 from .table_side import NEIGHBOURS, directions
-from .transplants import nearest_shared
+from .transplants import ten_nearest
 
 Outcome: TypeAlias = Literal["keeps", "blurs", "destroys", "impossible", "cannot tell"]
 Method: TypeAlias = Literal["linear", "slerp"]
@@ -184,7 +184,10 @@ def _steps(pair: RowPair) -> Iterator[MergeStep]:
 
 
 def _near(rows: Floats) -> NDArray[np.bool_]:
-    return nearest_shared(rows, directions(rows).astype(np.float32))
+    units = directions(rows).astype(np.float32)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -np.inf)
+    return ten_nearest(cosines)
 
 
 def _figures(
