@@ -1,8 +1,9 @@
 """What quantisation did to a token table: the error of each token, the neighbours that it kept, and the worst tokens.
 
-Both tables have the same axes, so they are compared as they are, without a rotation. The null of every figure are
-errors of the same energy that are spread evenly over the table at random. Quantisation with a scale per row or group
-makes errors that are proportional to the vectors, and so relative errors that are more even than those.
+Both tables have the same axes, so they are compared as they are, without a rotation. The null of every figure are the
+errors of all numbers in random order, spread evenly over the table: normal ones of the same energy would take a few
+large errors for unevenness. Quantisation with a scale per row or group makes errors that are proportional to the
+vectors, and so relative errors that are more even than those.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..errors import InputError
 from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
-from ..tables.null_comparison import Null, beside
+from ..tables.null_comparison import ROUNDING, Null, beside
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import FEWEST, shared_rows
@@ -37,6 +38,9 @@ DRAWS = 39
 LISTED = 10
 """Number of tokens of largest error in the app, in reports and on the command line."""
 
+MEASURES = ("relative error", "cosine", "neighbours kept", "neighbours' rank")
+"""Names of the figures with a null."""
+
 _BLOCK = 250
 _RANKS = 400
 
@@ -46,7 +50,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class RandomErrors:
-    """Relative errors of the tokens, largest first, if the same energy is spread evenly over the table at random.
+    """Relative errors of the tokens, largest first, if normal errors of the same energy are spread evenly.
 
     Attributes:
         ranks: Ranks, from 1, at which the errors are known [m].
@@ -71,7 +75,7 @@ class QuantisationDamage(Tabular):
         stored: How the two token tables are stored.
         labels: Labels of the tokens that were compared [n].
         errors: Relative error of each token, ‖y − x‖ / ‖x‖ [n].
-        random: The same errors for random ones of the same energy, sorted.
+        random: The same errors for normal ones of the same energy, sorted.
         cosines: Cosine of the two vectors of each token [n].
         measures: Means over the ``sampled`` tokens with their nulls: ``relative error``, ``cosine``, ``neighbours
             kept`` (share of the nearest neighbours that are the same) and ``neighbours' rank`` (mean rank, in the
@@ -131,7 +135,7 @@ def compare_quantised(
     """Measure what quantisation did to the token table of a model.
 
     Tokens are matched by row if both vocabularies are the same, otherwise by text. Means come with the same means for
-    random errors: normal numbers of the energy of the real errors, spread evenly over the table.
+    random errors: those of all numbers of the sampled tokens, in random order.
 
     Args:
         original: The source in full precision.
@@ -328,11 +332,10 @@ def _measures(
     seed: int,
     report: Report,
 ) -> dict[str, Null]:
-    """Return the means over sampled tokens with those of random errors of the same energy."""
+    """Return the means over sampled tokens with those of their errors in random order."""
     x, y = (np.asarray(table.take(sample[:, side]), np.float32) for side, table in enumerate(tables))
     nearest = _Nearest.of(x, min(k, len(x) - 1))
-    size = math.sqrt(float(np.mean(np.square(y - x, dtype=np.float64))))
-    rng = np.random.default_rng(seed)
+    apart, rng = (y - x).ravel(), np.random.default_rng(seed)
 
     def means(rows: Vectors) -> tuple[float, ...]:
         errors, cosines, _ = _errors_and_cosines(x, rows)
@@ -341,9 +344,9 @@ def _measures(
     observed, drawn = means(y), []
     for at in range(draws):
         report(at / draws, "random errors")
-        drawn.append(means(x + np.float32(size) * rng.standard_normal(x.shape, np.float32)))
-    values = np.array(drawn)
+        drawn.append(means(x + rng.permutation(apart).reshape(x.shape)))
+    slack = ROUNDING * observed[0] ** 2  # a cosine is less than 1 by half as much
     return {
-        name: beside(observed[at], values[:, at], seed=seed, kind="random", side="both")
-        for at, name in enumerate(("relative error", "cosine", "neighbours kept", "neighbours' rank"))
+        name: beside(value, values, seed=seed, kind="permutation", side="both", slack=slack)
+        for name, value, values in zip(MEASURES, observed, np.array(drawn).T, strict=True)
     }

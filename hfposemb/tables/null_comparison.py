@@ -80,7 +80,15 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater") -> Null:
+def beside(
+    observed: float,
+    drawn: NDArray[np.float64],
+    *,
+    seed: int,
+    kind: Kind,
+    side: Side = "greater",
+    slack: float | None = None,
+) -> Null:
     """Compare a value with its surrogate distribution.
 
     Args:
@@ -89,9 +97,10 @@ def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind
         seed: Seed they were drawn with.
         kind: Kind of surrogates.
         side: Which values are extreme.
+        slack: Difference up to which a surrogate counts as equal, by default ``ROUNDING`` of the value, or of 1.
     """
-    drawn = np.sort(drawn)
-    count, slack = len(drawn), ROUNDING * max(1.0, abs(observed))
+    drawn, count = np.sort(drawn), len(drawn)
+    slack = ROUNDING * max(1.0, abs(observed)) if slack is None else slack
     above = count - int(np.searchsorted(drawn, observed - slack, side="left"))
     below = int(np.searchsorted(drawn, observed + slack, side="right"))
     tails = {"greater": above, "less": below, "both": min(above, below)}
