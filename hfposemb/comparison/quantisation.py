@@ -165,7 +165,7 @@ def compare_quantised(
     errors, cosines, lengths = _of_each(tables, pairs)
     if not errors.any():
         raise InputError(f"the token tables of {original.name} and {quantised.name} are equal; nothing was quantised")
-    notes: list[str] = []
+    notes = [f"{lost:,} rows that are not finite are left out"] if (lost := np.count_nonzero(~tables[1].finite)) else []
     sample = _sampled(pairs, seed, notes)
     with shown("quantisation", progress) as report:
         measures = _measures(tables, sample, k=k, draws=draws, seed=seed, report=report)
@@ -283,36 +283,29 @@ def _random_errors(errors: Floats, lengths: Floats, width: int, *, draws: int, s
     return RandomErrors(ranks, drawn.mean(axis=0), low, high)
 
 
-@dataclass(frozen=True, eq=False)
-class _Nearest:
-    """Nearest neighbours of rows: indices [n, k], the nearest first."""
+def _nearest(rows: Vectors, k: int) -> NDArray[np.int64]:
+    """Return the nearest neighbours of rows [n, k], the nearest first."""
+    unit, found = directions(rows), np.empty((len(rows), k), np.int64)
+    for start in range(0, len(rows), _BLOCK):
+        cosines = _cosines(unit, start)
+        part = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(cosines, part, axis=1), axis=1, kind="stable")
+        found[start : start + _BLOCK] = np.take_along_axis(part, order, axis=1)
+    return found
 
-    rows: Vectors
-    indices: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, rows: Vectors, k: int) -> _Nearest:
-        unit = directions(rows)
-        found = np.empty((len(rows), k), np.int64)
-        for start in range(0, len(rows), _BLOCK):
-            cosines = _cosines(unit, start)
-            part = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
-            order = np.argsort(-np.take_along_axis(cosines, part, axis=1), axis=1, kind="stable")
-            found[start : start + _BLOCK] = np.take_along_axis(part, order, axis=1)
-        return cls(rows, found)
-
-    def kept(self, rows: Vectors) -> tuple[float, float]:
-        """Return the share of the neighbours that other rows keep, and their mean rank beyond that of kept ones."""
-        count, k = self.indices.shape
-        unit, same, ranks = directions(rows), 0, 0
-        for start in range(0, count, _BLOCK):
-            cosines = _cosines(unit, start)
-            theirs = np.take_along_axis(cosines, self.indices[start : start + _BLOCK], axis=1)
-            for one in range(k):
-                before = (cosines > theirs[:, one : one + 1]).sum(axis=1)
-                same += int((before < k).sum())
-                ranks += int(before.sum())
-        return same / (count * k), ranks / (count * k) - (k - 1) / 2
+def _kept(nearest: NDArray[np.int64], rows: Vectors) -> tuple[float, float]:
+    """Return the share of neighbours [n, k] that other rows keep, and their mean rank beyond that of kept ones."""
+    count, k = nearest.shape
+    unit, same, ranks = directions(rows), 0, 0
+    for start in range(0, count, _BLOCK):
+        cosines = _cosines(unit, start)
+        theirs = np.take_along_axis(cosines, nearest[start : start + _BLOCK], axis=1)
+        for one in range(k):
+            before = (cosines > theirs[:, one : one + 1]).sum(axis=1)
+            same += int((before < k).sum())
+            ranks += int(before.sum())
+    return same / (count * k), ranks / (count * k) - (k - 1) / 2
 
 
 def _cosines(unit: Vectors, start: int) -> Vectors:
@@ -334,12 +327,12 @@ def _measures(
 ) -> dict[str, Null]:
     """Return the means over sampled tokens with those of their errors in random order."""
     x, y = (np.asarray(table.take(sample[:, side]), np.float32) for side, table in enumerate(tables))
-    nearest = _Nearest.of(x, min(k, len(x) - 1))
+    nearest = _nearest(x, min(k, len(x) - 1))
     apart, rng = (y - x).ravel(), np.random.default_rng(seed)
 
     def means(rows: Vectors) -> tuple[float, ...]:
         errors, cosines, _ = _errors_and_cosines(x, rows)
-        return float(errors.mean()), float(cosines.mean()), *nearest.kept(rows)
+        return float(errors.mean()), float(cosines.mean()), *_kept(nearest, rows)
 
     observed, drawn = means(y), []
     for at in range(draws):

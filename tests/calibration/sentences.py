@@ -88,7 +88,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "_title": Rule(
             "CKA of head and token table, and whether it is above chance",
             "tokens in random order",
-            "tests/calibration/test_sentences.py::test_independent_heads_are_seldom_called_alike",
+            "tests/comparison/test_head.py::test_independent_tables_are_beyond_chance_as_rarely_as_the_level_says",
         ),
     },
     "app/findings/tokens/token_map.py": {

@@ -58,10 +58,11 @@ def test_figures_are_those_of_their_definitions() -> None:
 def test_a_row_that_became_zero_is_the_worst() -> None:
     x = vectors(0)
     y = np.round(x, 1)
-    y[7] = 0
+    y[7], y[9] = 0, np.inf
     found = damage(x, y, count=1)
     assert (found.errors[7], found.cosines[7]) == (1, 0)
     assert found.worst[0].label == "7"
+    assert found.notes[0] == "1 rows that are not finite are left out"
 
 
 @pytest.mark.parametrize("tails", [3, 1e9])
