@@ -168,18 +168,19 @@ def mixture(
     if candidates < k:
         raise InputError(f"{candidates:,} words of {table.name} can join a mixture of {k}; give a smaller k")
     target = np.asarray(table.take(np.array([row])), np.float64)[0] - words.mean
-    found, explained = words.join(target, k, barred)
-    basis = words.directions(found)
+    found = matching_pursuit(target[None], k, lambda left: words.closeness(left, barred), words.directions, signed=True)
+    rows, explained = found.rows[0], found.explained[0]
+    basis = words.directions(rows)
     vectors = target[None] if added is None else target + amplitude * added.at(places).astype(np.float64) / added.factor
     weights, _ = _fit(basis, target[None])
     at, shares = _fit(basis, vectors) if len(places) else (np.empty((0, k)), np.empty(0))
     return Mixture(
         word=table.labels[row],
         row=row,
-        rows=found,
-        labels=tuple(table.labels[one] for one in found.tolist()),
+        rows=rows,
+        labels=tuple(table.labels[one] for one in rows.tolist()),
         weights=weights[0],
-        multiples=weights[0] / words.lengths[found],
+        multiples=weights[0] / words.lengths[rows],
         explained=explained,
         null=beside(float(explained[-1]), words.chance(k, draws, seed), seed=seed, kind="random"),
         candidates=candidates,
@@ -248,13 +249,6 @@ class _Words:
             values = (np.asarray(block, np.float32) @ asked - shift)[keep]
             found[:, part][:, keep] = (values / self.lengths[part][keep, None]).T
         return found
-
-    def join(self, target: Floats, k: int, barred: Rows) -> tuple[Rows, Floats]:
-        """Return the rows that join the mixture of a target [k], and the share that the first 1 … k explain [k]."""
-        found = matching_pursuit(
-            target[None], k, lambda left: self.closeness(left, barred), self.directions, signed=True
-        )
-        return found.rows[0], found.explained[0]
 
     def chance(self, k: int, draws: int, seed: int) -> Floats:
         """Return the share that ``k`` words explain of random vectors with the words' covariance [draws].

@@ -92,16 +92,11 @@ def word_plane(
             raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
         words = WORD_SETS[words]
     words = several(words)
-    said = ", ".join(map(str, words))
-    rows = np.array([spelt_row(value, word) for word in words], np.int64)
+    rows, vectors = spelt_rows(value, words)
     if len(set(rows.tolist())) < max(FEWEST, len(rows)):
-        raise InputError(f"a plane needs at least {FEWEST} different words; got {said}")
-    known = directed(value)
-    if not known[rows].all():
-        raise InputError(f"a row of {said} is zero or not finite in {value.name}")
-    vectors = unit_rows(value.take(rows))
+        raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(map(str, words))}")
     classes = value.labels.classes
-    others = np.flatnonzero(known & np.isin(classes, np.unique(classes[rows])))
+    others = np.flatnonzero(directed(value) & np.isin(classes, np.unique(classes[rows])))
     rng = np.random.default_rng(seed)
     drawn = (rng.choice(others, len(rows), replace=False) for _ in range(draws))
     shares = np.array([_plane(unit_rows(value.take(some)))[1] for some in drawn])
@@ -144,12 +139,21 @@ def _first_mode(vectors: NDArray[np.floating]) -> float:
     return float(power[1] / power.sum())
 
 
-def spelt_row(table: EmbeddingTable, word: str | int) -> int:
-    """Return the row of a word as it is written in a text, or with a capital letter; a row number is a row."""
+def spelt_rows(table: EmbeddingTable, words: Sequence[str | int]) -> tuple[Rows, Floats]:
+    """Return the rows of words [n], as they are written in a text or with a capital letter, and their unit vectors.
+
+    A row number is a row. Raises ``InputError`` for a word that is no token or has no direction.
+    """
+    rows = np.array([_spelt_row(table, word) for word in words], np.int64)
+    for row in rows[~directed(table)[rows]].tolist():
+        raise InputError(f"the row of {table.labels[row].strip()!r} is zero or not finite in {table.name}")
+    return rows, unit_rows(table.take(rows))
+
+
+def _spelt_row(table: EmbeddingTable, word: str | int) -> int:
     if not isinstance(word, str):
         return table.row(word)
-    spellings = (word, word.capitalize())
-    spelt = next((one for one in spellings if one in table), None)
-    if spelt is None:
-        raise InputError(f"{table.name} has no token {word!r}")
-    return table.row(spelt)
+    for spelling in (word, word.capitalize()):
+        if spelling in table:
+            return table.row(spelling)
+    raise InputError(f"{table.name} has no token {word!r}")
