@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,10 @@ class RowChanges(Tabular):
             lines.append(f"median relative change of these rows {middle}, largest {number(float(self.sizes[0]))}")
         width = max(map(len, self.labels[:count]), default=0)
         shown = zip(self.changed.tolist(), self.labels, self.sizes, self.cosines, strict=True)
-        for place, (row, label, size, cosine) in enumerate(shown):
-            if place == count:
-                lines.append(f"  and {len(self.changed) - count:,} more")
-                break
+        for row, label, size, cosine in islice(shown, count):
             lines.append(f"  {row:>7,}  {label:<{width}}  change {number(size)}  cosine {number(cosine)}")
+        if len(self.changed) > count:
+            lines.append(f"  and {len(self.changed) - count:,} more")
         return "\n".join(lines)
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:

@@ -485,18 +485,13 @@ def _salience(given: Floats, made: Floats, hidden: tuple[Floats, Floats], ours: 
     """
     some = ours[:SAMPLED].astype(np.float64)
     _, axes = leading_eigenvectors(some.T @ some, min(DOMINANT, some.shape[1]))
-    both = np.concatenate([given, hidden[0]]), np.concatenate([made, hidden[1]])
-    growth, turn = _grown(*both, axes)
+    given, made = np.concatenate([given, hidden[0]]), np.concatenate([made, hidden[1]])
+    before, after = np.linalg.norm(given, axis=1), np.linalg.norm(made, axis=1)
+    growth, turn = np.log(np.maximum(after, np.finfo(float).tiny) / before), (made @ axes) / before[:, None]
     far = _deviations(growth) + np.abs(_deviations(turn)).max(axis=1)
-    salience = far * np.linalg.norm(both[1], axis=1) / np.median(np.linalg.norm(some, axis=1))
-    return salience[: len(given)], max(SALIENT, float(salience[len(given) :].max()))
-
-
-def _grown(given: Floats, made: Floats, axes: Floats) -> tuple[Floats, Floats]:
-    """Return the logarithm of the growth of rows [m], and their projections per length in the donor [m, c]."""
-    lengths = np.linalg.norm(given, axis=1)
-    growth = np.log(np.maximum(np.linalg.norm(made, axis=1), np.finfo(float).tiny) / lengths)
-    return growth, (made @ axes) / lengths[:, None]
+    salience = far * after / np.median(np.linalg.norm(some, axis=1))
+    count = len(given) - len(hidden[0])
+    return salience[:count], max(SALIENT, float(salience[count:].max()))
 
 
 def _deviations(values: Floats) -> Floats:
