@@ -295,14 +295,18 @@ def _nearest(rows: Vectors, k: int) -> NDArray[np.int64]:
 
 
 def _kept(nearest: NDArray[np.int64], rows: Vectors) -> tuple[float, float]:
-    """Return the share of neighbours [n, k] that other rows keep, and their mean rank beyond that of kept ones."""
+    """Return the share of neighbours [n, k] that other rows keep, and their mean rank beyond that of kept ones.
+
+    Of rows that are equally near, neighbours come first, one after the other.
+    """
     count, k = nearest.shape
     unit, same, ranks = directions(rows), 0, 0
     for start in range(0, count, _BLOCK):
         cosines = _cosines(unit, start)
         theirs = np.take_along_axis(cosines, nearest[start : start + _BLOCK], axis=1)
         for one in range(k):
-            before = (cosines > theirs[:, one : one + 1]).sum(axis=1)
+            this = theirs[:, one : one + 1]
+            before = (cosines > this).sum(axis=1) + (theirs[:, :one] == this).sum(axis=1)
             same += int((before < k).sum())
             ranks += int(before.sum())
     return same / (count * k), ranks / (count * k) - (k - 1) / 2

@@ -77,6 +77,14 @@ def test_evenly_spread_errors_are_beyond_chance_as_rarely_as_the_level_says(tail
     assert max(beyond.values()) <= 6, beyond  # binomial, 40 trials of .05: more than 6 has p = .003
 
 
+def test_equal_rows_are_no_nearer_than_all_are() -> None:
+    """Each of all rows is kept, at its rank, whatever the errors are."""
+    x = vectors(0)[:40]
+    x[20:] = x[0]
+    found = damage(x, np.round(x, 1), count=1, k=1000, draws=39).measures
+    assert [(found[name].observed, found[name].p) for name in NAMES[2:]] == [(1, 1), (0, 1)]
+
+
 def test_errors_that_follow_the_vectors_are_told_from_evenly_spread_ones() -> None:
     x = vectors(0, spread=1.0)
     steps = np.abs(x).max(axis=1, keepdims=True) / 7
