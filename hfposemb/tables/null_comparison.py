@@ -81,13 +81,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def beside(
-    observed: float,
-    drawn: NDArray[np.float64],
-    *,
-    seed: int,
-    kind: Kind,
-    side: Side = "greater",
-    slack: float | None = None,
+    observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater", slack: float = 0
 ) -> Null:
     """Compare a value with its surrogate distribution.
 
@@ -97,10 +91,10 @@ def beside(
         seed: Seed they were drawn with.
         kind: Kind of surrogates.
         side: Which values are extreme.
-        slack: Difference up to which a surrogate counts as equal, by default ``ROUNDING`` of the value, or of 1.
+        slack: Difference up to which a surrogate counts as equal; 0 for ``ROUNDING`` of the value, or of 1.
     """
-    drawn, count = np.sort(drawn), len(drawn)
-    slack = ROUNDING * max(1.0, abs(observed)) if slack is None else slack
+    drawn = np.sort(drawn)
+    count, slack = len(drawn), slack or ROUNDING * max(1.0, abs(observed))
     above = count - int(np.searchsorted(drawn, observed - slack, side="left"))
     below = int(np.searchsorted(drawn, observed + slack, side="right"))
     tails = {"greater": above, "less": below, "both": min(above, below)}
