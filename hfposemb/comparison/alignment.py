@@ -399,9 +399,7 @@ def align(  # noqa: PLR0913 - keywords with defaults
         ("pair", *digests, ",".join(observed), "permutation", str(draws), str(seed)),
         lambda: beside_permutations(pair, observed, draws=draws, seed=seed, progress=progress),
     )
-    undefined = [name for name in observed if name not in nulls]
-    notes += [f"{name}: no chance level, as it is undefined for the permutations" for name in undefined]
-    return replace(found, measures=nulls, notes=tuple(notes))
+    return replace(found, measures=nulls)
 
 
 def _beside_surrogates(found: Alignment, pair: TablePair, *, draws: int, seed: int) -> Alignment:
@@ -505,7 +503,7 @@ def beside_permutations(
         progress: Callback for the share done, 0 to 1, and the stage.
 
     Returns:
-        The null of each measure; measures that are undefined for every permutation are left out.
+        The null of each measure.
     """
     passes = 1 + sum(name in observed for name in _RANKED)
     found: list[dict[str, float]] = []
@@ -514,11 +512,7 @@ def beside_permutations(
         if progress is not None:
             progress(len(found) / (passes * draws), f"surrogate {len(found):,} of {passes * draws:,}")
     drawn = {name: np.array([one[name] for one in found if name in one]) for name in observed}
-    return {
-        name: beside(observed[name], values, seed=seed, kind="permutation")
-        for name, values in drawn.items()
-        if len(values)
-    }
+    return {name: beside(observed[name], drawn[name], seed=seed, kind="permutation") for name in observed}
 
 
 def _permuted(pair: TablePair, names: Collection[str], draws: int, seed: int) -> Iterator[dict[str, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ class RowChanges(Tabular):
         rows: Number of rows in both.
         changed: Row numbers of those that are not equal, the most changed first [m].
         labels: Their labels in the first table.
-        sizes: Their relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero.
-        cosines: Cosines of their two vectors [m]; NaN where one is zero.
+        sizes: Relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero or are not finite.
+        cosines: Cosines of their two vectors [m]; NaN where one is zero or not finite.
     """
 
     before: str
@@ -56,11 +57,10 @@ class RowChanges(Tabular):
             lines.append(f"median relative change of these rows {middle}, largest {number(float(self.sizes[0]))}")
         width = max(map(len, self.labels[:count]), default=0)
         shown = zip(self.changed.tolist(), self.labels, self.sizes, self.cosines, strict=True)
-        for place, (row, label, size, cosine) in enumerate(shown):
-            if place == count:
-                lines.append(f"  and {len(self.changed) - count:,} more")
-                break
+        for row, label, size, cosine in islice(shown, count):
             lines.append(f"  {row:>7,}  {label:<{width}}  change {number(size)}  cosine {number(cosine)}")
+        if len(self.changed) > count:
+            lines.append(f"  and {len(self.changed) - count:,} more")
         return "\n".join(lines)
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _changed(
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return the rows in ``[start, stop)`` that differ, their relative changes and their cosines."""
     ours, theirs = first.rows(start, stop), second.rows(start, stop)
-    apart = np.flatnonzero((ours != theirs).any(axis=1) & ~(np.isnan(ours) & np.isnan(theirs)).all(axis=1))
+    apart = np.flatnonzero(((ours != theirs) & ~(np.isnan(ours) & np.isnan(theirs))).any(axis=1))
     x, y = (np.asarray(rows[apart], np.float64) for rows in (ours, theirs))
     length, other = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):

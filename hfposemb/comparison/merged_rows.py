@@ -26,7 +26,7 @@ from ..vocabularies.vocabulary_answers import VocabularyAnswer
 from .row_fingerprints import as_open
 from .row_kinship import DECISIVE, Evidence, Floats, Kinship, PairVerdict, RowPair, row_pairs
 from .table_side import NEIGHBOURS, directions
-from .transplants import nearest_shared
+from .transplants import ten_nearest
 
 Outcome: TypeAlias = Literal["keeps", "blurs", "destroys", "impossible", "cannot tell"]
 Method: TypeAlias = Literal["linear", "slerp"]
@@ -83,8 +83,9 @@ class MergePreview(Tabular, PairVerdict):
     """What a merge of two token tables would do.
 
     Attributes:
-        verdict: ``"keeps"``: both models' neighbours and lengths of rows; ``"blurs"`` them; ``"destroys"``: no better
-            than with a table turned at random; ``"impossible"``, if rows cannot be averaged; ``"cannot tell"``.
+        verdict: ``"keeps"``: both models' neighbours and lengths of rows; ``"blurs"`` them; ``"destroys"``: no
+            more in the same axes than a table turned at random; ``"impossible"``, if rows cannot be averaged; ``"cannot
+            tell"``.
         rows: Whether rows can be averaged: ``yes`` by id, ``with a map`` of ids, ``no`` or ``cannot tell``, and why.
         overlap: Share of all tokens that both have; ``None`` if it cannot be told.
         origin: Their kinship.
@@ -184,7 +185,10 @@ def _steps(pair: RowPair) -> Iterator[MergeStep]:
 
 
 def _near(rows: Floats) -> NDArray[np.bool_]:
-    return nearest_shared(rows, directions(rows).astype(np.float32))
+    units = directions(rows).astype(np.float32)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, -np.inf)
+    return ten_nearest(cosines)
 
 
 def _figures(
@@ -224,17 +228,16 @@ def _turned(rows: Floats, rng: np.random.Generator) -> Iterator[Floats]:
 def _judged(pair: RowPair, evidence: tuple[Evidence, ...]) -> tuple[Outcome, str]:
     """Return the verdict and what decided it."""
     axes, length, *kept = evidence
-    if pair.p > DECISIVE:
-        if pair.too_few:
-            return "cannot tell", pair.too_few
-        said = f"cosine {number(axes.value)} in the same axes, below the {number(axes.limit)} that decides: rows merge "
-        said += "like those of unrelated models"
-        origin = pair.kinship()
-        return "destroys", f"{said}; align them first: {origin.reason}" if origin.verdict == "rotated" else said
     shares = " and ".join(
         f"{percent(one.value)} of the neighbours in {name} (chance {percent(one.null or 0)})"
         for name, one in zip("AB", kept, strict=True)
     )
     lengths = f"{number(length.value)} as long as their parents (chance {number(length.null or 0)})"
     said = f"merged rows are {lengths} and keep {shares}"
-    return "keeps" if all(one.value >= one.limit for one in evidence) else "blurs", said
+    if pair.p <= DECISIVE:
+        return "keeps" if all(one.value >= one.limit for one in evidence) else "blurs", said
+    if pair.too_few:
+        return "cannot tell", pair.too_few
+    said = f"cosine {number(axes.value)} in the same axes, below the {number(axes.limit)} that decides: {said}"
+    origin = pair.kinship()
+    return "destroys", f"{said}; align them first: {origin.reason}" if origin.verdict == "rotated" else said

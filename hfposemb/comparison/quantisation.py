@@ -1,8 +1,9 @@
 """What quantisation did to a token table: the error of each token, the neighbours that it kept, and the worst tokens.
 
-Both tables have the same axes, so they are compared as they are, without a rotation. The null of every figure are
-errors of the same energy that are spread evenly over the table at random. Quantisation with a scale per row or group
-makes errors that are proportional to the vectors, and so relative errors that are more even than those.
+Both tables have the same axes, so they are compared as they are, without a rotation. The null of every figure are the
+errors of all numbers in random order, spread evenly over the table: normal ones of the same energy would take a few
+large errors for unevenness. Quantisation with a scale per row or group makes errors that are proportional to the
+vectors, and so relative errors that are more even than those.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..errors import InputError
 from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
-from ..tables.null_comparison import Null, beside
+from ..tables.null_comparison import ROUNDING, Null, beside
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
 from .matched_rows import FEWEST, shared_rows
@@ -37,6 +38,9 @@ DRAWS = 39
 LISTED = 10
 """Number of tokens of largest error in the app, in reports and on the command line."""
 
+MEASURES = ("relative error", "cosine", "neighbours kept", "neighbours' rank")
+"""Names of the figures with a null."""
+
 _BLOCK = 250
 _RANKS = 400
 
@@ -46,7 +50,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class RandomErrors:
-    """Relative errors of the tokens, largest first, if the same energy is spread evenly over the table at random.
+    """Relative errors of the tokens, largest first, if normal errors of the same energy are spread evenly.
 
     Attributes:
         ranks: Ranks, from 1, at which the errors are known [m].
@@ -71,7 +75,7 @@ class QuantisationDamage(Tabular):
         stored: How the two token tables are stored.
         labels: Labels of the tokens that were compared [n].
         errors: Relative error of each token, ‖y − x‖ / ‖x‖ [n].
-        random: The same errors for random ones of the same energy, sorted.
+        random: The same errors for normal ones of the same energy, sorted.
         cosines: Cosine of the two vectors of each token [n].
         measures: Means over the ``sampled`` tokens with their nulls: ``relative error``, ``cosine``, ``neighbours
             kept`` (share of the nearest neighbours that are the same) and ``neighbours' rank`` (mean rank, in the
@@ -131,7 +135,7 @@ def compare_quantised(
     """Measure what quantisation did to the token table of a model.
 
     Tokens are matched by row if both vocabularies are the same, otherwise by text. Means come with the same means for
-    random errors: normal numbers of the energy of the real errors, spread evenly over the table.
+    random errors: those of all numbers of the sampled tokens, in random order.
 
     Args:
         original: The source in full precision.
@@ -161,7 +165,7 @@ def compare_quantised(
     errors, cosines, lengths = _of_each(tables, pairs)
     if not errors.any():
         raise InputError(f"the token tables of {original.name} and {quantised.name} are equal; nothing was quantised")
-    notes: list[str] = []
+    notes = [f"{lost:,} rows that are not finite are left out"] if (lost := np.count_nonzero(~tables[1].finite)) else []
     sample = _sampled(pairs, seed, notes)
     with shown("quantisation", progress) as report:
         measures = _measures(tables, sample, k=k, draws=draws, seed=seed, report=report)
@@ -279,36 +283,33 @@ def _random_errors(errors: Floats, lengths: Floats, width: int, *, draws: int, s
     return RandomErrors(ranks, drawn.mean(axis=0), low, high)
 
 
-@dataclass(frozen=True, eq=False)
-class _Nearest:
-    """Nearest neighbours of rows: indices [n, k], the nearest first."""
+def _nearest(rows: Vectors, k: int) -> NDArray[np.int64]:
+    """Return the nearest neighbours of rows [n, k], the nearest first."""
+    unit, found = directions(rows), np.empty((len(rows), k), np.int64)
+    for start in range(0, len(rows), _BLOCK):
+        cosines = _cosines(unit, start)
+        part = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
+        order = np.argsort(-np.take_along_axis(cosines, part, axis=1), axis=1, kind="stable")
+        found[start : start + _BLOCK] = np.take_along_axis(part, order, axis=1)
+    return found
 
-    rows: Vectors
-    indices: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, rows: Vectors, k: int) -> _Nearest:
-        unit = directions(rows)
-        found = np.empty((len(rows), k), np.int64)
-        for start in range(0, len(rows), _BLOCK):
-            cosines = _cosines(unit, start)
-            part = np.argpartition(-cosines, k - 1, axis=1)[:, :k]
-            order = np.argsort(-np.take_along_axis(cosines, part, axis=1), axis=1, kind="stable")
-            found[start : start + _BLOCK] = np.take_along_axis(part, order, axis=1)
-        return cls(rows, found)
+def _kept(nearest: NDArray[np.int64], rows: Vectors) -> tuple[float, float]:
+    """Return the share of neighbours [n, k] that other rows keep, and their mean rank beyond that of kept ones.
 
-    def kept(self, rows: Vectors) -> tuple[float, float]:
-        """Return the share of the neighbours that other rows keep, and their mean rank beyond that of kept ones."""
-        count, k = self.indices.shape
-        unit, same, ranks = directions(rows), 0, 0
-        for start in range(0, count, _BLOCK):
-            cosines = _cosines(unit, start)
-            theirs = np.take_along_axis(cosines, self.indices[start : start + _BLOCK], axis=1)
-            for one in range(k):
-                before = (cosines > theirs[:, one : one + 1]).sum(axis=1)
-                same += int((before < k).sum())
-                ranks += int(before.sum())
-        return same / (count * k), ranks / (count * k) - (k - 1) / 2
+    Of rows that are equally near, neighbours come first, one after the other.
+    """
+    count, k = nearest.shape
+    unit, same, ranks = directions(rows), 0, 0
+    for start in range(0, count, _BLOCK):
+        cosines = _cosines(unit, start)
+        theirs = np.take_along_axis(cosines, nearest[start : start + _BLOCK], axis=1)
+        for one in range(k):
+            this = theirs[:, one : one + 1]
+            before = (cosines > this).sum(axis=1) + (theirs[:, :one] == this).sum(axis=1)
+            same += int((before < k).sum())
+            ranks += int(before.sum())
+    return same / (count * k), ranks / (count * k) - (k - 1) / 2
 
 
 def _cosines(unit: Vectors, start: int) -> Vectors:
@@ -328,22 +329,21 @@ def _measures(
     seed: int,
     report: Report,
 ) -> dict[str, Null]:
-    """Return the means over sampled tokens with those of random errors of the same energy."""
+    """Return the means over sampled tokens with those of their errors in random order."""
     x, y = (np.asarray(table.take(sample[:, side]), np.float32) for side, table in enumerate(tables))
-    nearest = _Nearest.of(x, min(k, len(x) - 1))
-    size = math.sqrt(float(np.mean(np.square(y - x, dtype=np.float64))))
-    rng = np.random.default_rng(seed)
+    nearest = _nearest(x, min(k, len(x) - 1))
+    apart, rng = (y - x).ravel(), np.random.default_rng(seed)
 
     def means(rows: Vectors) -> tuple[float, ...]:
         errors, cosines, _ = _errors_and_cosines(x, rows)
-        return float(errors.mean()), float(cosines.mean()), *nearest.kept(rows)
+        return float(errors.mean()), float(cosines.mean()), *_kept(nearest, rows)
 
     observed, drawn = means(y), []
     for at in range(draws):
         report(at / draws, "random errors")
-        drawn.append(means(x + np.float32(size) * rng.standard_normal(x.shape, np.float32)))
-    values = np.array(drawn)
+        drawn.append(means(x + rng.permutation(apart).reshape(x.shape)))
+    slack = ROUNDING * observed[0] ** 2  # a cosine is less than 1 by half as much
     return {
-        name: beside(observed[at], values[:, at], seed=seed, kind="random", side="both")
-        for at, name in enumerate(("relative error", "cosine", "neighbours kept", "neighbours' rank"))
+        name: beside(value, values, seed=seed, kind="permutation", side="both", slack=slack)
+        for name, value, values in zip(MEASURES, observed, np.array(drawn).T, strict=True)
     }

@@ -210,7 +210,7 @@ def _whole(
         "CKA": "similarity of both tables' inner products, 0 to 1",
         "Procrustes fit": "share of the variance that the best rotation explains",
     }
-    return [HeadMeasure(name, nulls[name], about[name]) for name in observed if name in nulls]
+    return [HeadMeasure(name, nulls[name], about[name]) for name in observed]
 
 
 def _by_row(

@@ -50,7 +50,8 @@ DRAWS = 39
 """Shufflings of the hidden tokens, the fewest that allow p ≤ .025."""
 
 SALIENT = 16.0
-"""Salience from which a token is called a breaker: of ordinary tokens at most 1 in 1,000 reaches it."""
+"""Salience above which a token is called a breaker, unless a hidden one has more: of the ordinary tokens of the samples
+at most 1 in 1,000 does."""
 
 DOMINANT, SAMPLED = 16, 4096
 """Number of leading directions of the base that rows are projected on, and rows that these are computed from."""
@@ -69,7 +70,8 @@ class TransplantQuality(Facts):
     Attributes:
         method: The method.
         cosine: Mean cosine of the row made and the true one, beside that with another hidden token's.
-        kept: Share of the ten nearest shared tokens of the true row that are those of the one made, beside the same.
+        kept: Share of the true row's ten nearest tokens that are those of the one made, among the shared tokens that
+            are not hidden, beside the same.
     """
 
     method: Method
@@ -91,7 +93,8 @@ class Transplant(Tabular):
         vectors: Their rows in the base [m, width].
         salience: How far each grew and turned beyond what most tokens did, in their deviations, times its length in
             those of the base's median row [m]; ``None`` unless the method is ``"omp"``.
-        breakers: Places among the rows of those that would become salient, the strongest first.
+        threshold: Salience above which a token would become salient: 16, or the largest of the hidden tokens, which
+            nobody can have planted for this.
         quality: The quality of every method on hidden tokens.
         shared: Number of tokens that both have.
         alone: Number of tokens that only the donor has.
@@ -107,12 +110,20 @@ class Transplant(Tabular):
     labels: tuple[str, ...]
     vectors: Singles
     salience: Floats | None
-    breakers: tuple[int, ...]
+    threshold: float
     quality: tuple[TransplantQuality, ...]
     shared: int
     alone: int
     hidden: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def breakers(self) -> tuple[int, ...]:
+        """Places among the rows of those that would become salient, the strongest first."""
+        if self.salience is None:
+            return ()
+        order = np.argsort(-self.salience, kind="stable")
+        return tuple(order[self.salience[order] > self.threshold].tolist())
 
     @property
     def best(self) -> TransplantQuality:
@@ -144,7 +155,7 @@ class Transplant(Tabular):
             lines.append(f"  {one.method:<8}{METHODS[one.method]:<28}{', '.join(parts)}")
         if self.salience is not None and len(self.rows):
             said = f"{len(self.breakers):,} of {len(self.rows):,} tokens would become salient in the base"
-            lines.append(f"{said}, salience {SALIENT:g} or more; the largest is {self.salience.max():.1f}")
+            lines.append(f"{said}, salience above {self.threshold:.3g}; the largest is {self.salience.max():.1f}")
             lines += [f"  {self.labels[one]!r}: {self.salience[one]:.1f}" for one in self.breakers[:LISTED]]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
@@ -156,7 +167,7 @@ class Transplant(Tabular):
             "made": len(self.rows),
             "quality": [asdict(one) for one in self.quality],
             "largest_salience": float(salience.max()) if len(salience) else None,
-            "threshold": SALIENT,
+            "threshold": self.threshold,
             "notes": list(self.notes),
             "breakers": [
                 {"row": int(self.rows[one]), "label": self.labels[one], "salience": float(salience[one])}
@@ -219,12 +230,11 @@ def transplant(
         pair = _Pair.of(_table(opened), _table(given), k, seed)
         wanted = pair.chosen(tokens, seed)
         quality, sums = pair.measured(seed, lambda share: told(0.1 + 0.4 * share, "hidden tokens"))
-        salience, breakers = None, tuple[int, ...]()
+        salience, threshold = None, SALIENT
         if method == "omp":
             vectors = np.asarray(pair.donor.take(wanted), np.float64) / pair.scales[1]
             made = pair.sums(vectors, 0, lambda share: told(0.5 + 0.5 * share, "tokens of the donor"))
-            salience, found = _salience(vectors, made, sums, pair.ours)
-            breakers = tuple(found.tolist())
+            salience, threshold = _salience(vectors, made, sums, pair.ours)
         elif method == "subword":
             made = pair.pieces([pair.labels[row] for row in wanted.tolist()], cut=_cut(opened))
         else:
@@ -233,7 +243,8 @@ def transplant(
     labels = tuple(pair.donor.labels[row] for row in wanted.tolist())
     named = (pair.base.provenance.source, pair.donor.provenance.source)
     sizes = (len(pair.places), len(pair.alone), pair.hidden)
-    return Transplant(*named, method, k, wanted, labels, rows, salience, breakers, quality, *sizes, _notes(opened))
+    notes = _notes(opened)
+    return Transplant(*named, method, k, wanted, labels, rows, salience, threshold, quality, *sizes, notes)
 
 
 def _notes(base: Embeddings | EmbeddingTable) -> tuple[str, ...]:
@@ -402,8 +413,8 @@ class _Pair:
             "subword": self.pieces(texts, within=True),
             "omp": sums,
         }
-        units = directions(self.ours)
-        near = nearest_shared(true, units)
+        units = directions(self.ours[self.hidden :])
+        near = ten_nearest(directions(true).astype(np.float32) @ units.T)
         quality = tuple(self._quality(method, made[method], true, near, units, seed) for method in get_args(Method))
         return quality, (given, sums)
 
@@ -411,7 +422,7 @@ class _Pair:
         self, method: Method, made: Floats, true: Floats, near: NDArray[np.bool_], units: Singles, seed: int
     ) -> TransplantQuality:
         cosines = directions(made) @ directions(true).T
-        kept = (nearest_shared(made, units).astype(np.float32) @ near.T.astype(np.float32)) / NEIGHBOURS
+        kept = ten_nearest(directions(made).astype(np.float32) @ units.T).astype(np.float32) @ near.T / NEIGHBOURS
         rng = np.random.default_rng(seed)
         orders = [_shuffled(rng, self.hidden) for _ in range(DRAWS)]
         rows = np.arange(self.hidden)
@@ -450,17 +461,18 @@ def _shuffled(rng: np.random.Generator, count: int) -> Rows:
     return back
 
 
-def nearest_shared(rows: Floats, units: Singles) -> NDArray[np.bool_]:
-    """Return which shared rows are the ten nearest of each token's row [m, n], the one at its own place left out."""
-    cosines = directions(rows).astype(np.float32) @ units.T
-    np.fill_diagonal(cosines, -np.inf)
-    near = np.zeros(cosines.shape, bool)
+def ten_nearest(cosines: Singles) -> NDArray[np.bool_]:
+    """Return which of several rows are the ten nearest of each [m, n], from their cosines [m, n] to five digits.
+
+    More would tell equal rows apart, by how a product rounds at their place.
+    """
+    near, cosines = np.zeros(cosines.shape, bool), np.round(cosines, 5)
     np.put_along_axis(near, np.argpartition(cosines, -NEIGHBOURS, axis=1)[:, -NEIGHBOURS:], True, axis=1)
     return near
 
 
-def _salience(given: Floats, made: Floats, hidden: tuple[Floats, Floats], ours: Singles) -> tuple[Floats, Rows]:
-    """Return the salience of rows made for tokens [m], and the places of those that break, the strongest first.
+def _salience(given: Floats, made: Floats, hidden: tuple[Floats, Floats], ours: Singles) -> tuple[Floats, float]:
+    """Return the salience of rows made for tokens [m], and the one above which they break.
 
     A row's growth and its turn to the leading directions of the base are told from those of most rows, since most
     tokens are ordinary: the hidden ones, which nobody can have planted for this, and the others.
@@ -473,19 +485,13 @@ def _salience(given: Floats, made: Floats, hidden: tuple[Floats, Floats], ours: 
     """
     some = ours[:SAMPLED].astype(np.float64)
     _, axes = leading_eigenvectors(some.T @ some, min(DOMINANT, some.shape[1]))
-    both = np.concatenate([given, hidden[0]]), np.concatenate([made, hidden[1]])
-    growth, turn = _grown(*both, axes)
-    far = (_deviations(growth) + np.abs(_deviations(turn)).max(axis=1))[: len(given)]
-    salience = far * np.linalg.norm(made, axis=1) / np.median(np.linalg.norm(some, axis=1))
-    order = np.argsort(-salience, kind="stable")
-    return salience, order[salience[order] >= SALIENT]
-
-
-def _grown(given: Floats, made: Floats, axes: Floats) -> tuple[Floats, Floats]:
-    """Return the logarithm of the growth of rows [m], and their projections per length in the donor [m, c]."""
-    lengths = np.linalg.norm(given, axis=1)
-    growth = np.log(np.maximum(np.linalg.norm(made, axis=1), np.finfo(float).tiny) / lengths)
-    return growth, (made @ axes) / lengths[:, None]
+    given, made = np.concatenate([given, hidden[0]]), np.concatenate([made, hidden[1]])
+    before, after = np.linalg.norm(given, axis=1), np.linalg.norm(made, axis=1)
+    growth, turn = np.log(np.maximum(after, np.finfo(float).tiny) / before), (made @ axes) / before[:, None]
+    far = _deviations(growth) + np.abs(_deviations(turn)).max(axis=1)
+    salience = far * after / np.median(np.linalg.norm(some, axis=1))
+    count = len(given) - len(hidden[0])
+    return salience[:count], max(SALIENT, float(salience[count:].max()))
 
 
 def _deviations(values: Floats) -> Floats:

@@ -134,10 +134,10 @@ class ByDistance(Tabular):
     Attributes:
         names: Names of the terms.
         distances: Distances, key − query [distances].
-        values: Terms for the mean word, i.e. with the parts of queries and keys averaged over ``tokens`` drawn tokens
-            at every position [terms, heads, distances].
+        values: Terms with the parts of queries and keys averaged over texts of drawn tokens, a token of each at every
+            position, and over positions, too, if none is added [terms, heads, distances].
         kinds: Position mechanisms that ``positional`` consists of.
-        tokens: Number of tokens drawn.
+        tokens: Number of tokens drawn for all texts together.
         seed: Random seed.
     """
 
@@ -289,8 +289,8 @@ class Identical(Tabular):
         high: Upper end of that interval [heads, distances].
         low_mean: Lower end of the interval of the mean over heads [distances].
         high_mean: Upper end of that interval [distances].
-        p: Share of permutations, the observed order among them, in which the distance that stands out most, by the
-            mean over heads in standard deviations, does so as much as here.
+        each_p: Share of permutations, the observed order among them, in which some distance stands out as much as
+            each does here, by the mean over heads in standard deviations of all orders [distances].
         draws: Number of permutations.
         seed: Random seed.
     """
@@ -304,9 +304,14 @@ class Identical(Tabular):
     high: Floats
     low_mean: Floats
     high_mean: Floats
-    p: float
+    each_p: Floats
     draws: int
     seed: int
+
+    @property
+    def p(self) -> float:
+        """That of the distance that stands out most."""
+        return float(self.each_p.min())
 
     def columns(self) -> Columns:
         """Return one row per head and distance: ``head``, ``distance``, ``mean``, ``uniform``, ``low``, ``high``."""
@@ -366,17 +371,21 @@ def identical_word_logits(
         high,
         low_mean,
         high_mean,
-        _of_the_most(mean.mean(axis=0), null.mean(axis=1)),
+        _of_the_most(np.vstack([mean.mean(axis=0), null.mean(axis=1)])),
         draws,
         seed,
     )
 
 
-def _of_the_most(observed: Floats, null: Floats) -> float:
-    """Return the p of the largest of several values beside the largest of each draw, each in standard deviations."""
-    spread = np.maximum(null.std(axis=0), 1e-9)
-    most = ((np.vstack([observed, null]) - null.mean(axis=0)) / spread).max(axis=1)
-    return float((most >= most[0] - 1e-6).mean())
+def _of_the_most(values: Floats) -> Floats:
+    """Return the p of each of several values beside the largest of each order, in standard deviations of all orders.
+
+    Args:
+        values: The values of the observed order and of random ones [1 + draws, values]. Each counts alike in mean and
+            deviation: beside those of the others alone, any order would stand out.
+    """
+    far = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9)
+    return np.asarray((far.max(axis=1)[:, None] >= far[0] - 1e-6).mean(axis=0))
 
 
 def softmax(logits: Floats, seen: NDArray[np.bool_]) -> Floats:

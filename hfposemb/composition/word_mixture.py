@@ -29,7 +29,7 @@ DRAWS = 39
 """Number of random vectors; the least with which a share beyond all of them has p ≤ .025."""
 
 SAMPLE = 4096
-"""Maximum number of words whose covariance random vectors have."""
+"""Maximum number of words whose covariance random vectors have, a tenth of all at most."""
 
 SHORTLIST = 1024
 """Number of words closest to a random vector among which all but the first are sought; 256 would miss some."""
@@ -163,24 +163,27 @@ def mixture(
     table = value if isinstance(value, EmbeddingTable) else value.table
     row = table.row(word)
     words = _Words.of(table, row)
-    if words.count - 1 < k:
-        raise InputError(f"{words.count - 1:,} words of {table.name} can join a mixture of {k}; give a smaller k")
+    barred = words.spellings(row)
+    candidates = int(words.usable.sum() - words.usable[barred].sum())
+    if candidates < k:
+        raise InputError(f"{candidates:,} words of {table.name} can join a mixture of {k}; give a smaller k")
     target = np.asarray(table.take(np.array([row])), np.float64)[0] - words.mean
-    found, explained = words.join(target, k, words.spellings(row))
-    basis = words.directions(found)
+    found = matching_pursuit(target[None], k, lambda left: words.closeness(left, barred), words.directions, signed=True)
+    rows, explained = found.rows[0], found.explained[0]
+    basis = words.directions(rows)
     vectors = target[None] if added is None else target + amplitude * added.at(places).astype(np.float64) / added.factor
     weights, _ = _fit(basis, target[None])
     at, shares = _fit(basis, vectors) if len(places) else (np.empty((0, k)), np.empty(0))
     return Mixture(
         word=table.labels[row],
         row=row,
-        rows=found,
-        labels=tuple(table.labels[one] for one in found.tolist()),
+        rows=rows,
+        labels=tuple(table.labels[one] for one in rows.tolist()),
         weights=weights[0],
-        multiples=weights[0] / words.lengths[found],
+        multiples=weights[0] / words.lengths[rows],
         explained=explained,
         null=beside(float(explained[-1]), words.chance(k, draws, seed), seed=seed, kind="random"),
-        candidates=words.count - 1,
+        candidates=candidates,
         positions=places,
         weights_at=at,
         explained_at=shares,
@@ -196,10 +199,6 @@ class _Words:
     mean: Floats
     lengths: Floats
     shares: dict[tuple[int, int, int], Floats]
-
-    @property
-    def count(self) -> int:
-        return int(self.usable.sum())
 
     @classmethod
     def of(cls, table: EmbeddingTable, row: int) -> _Words:
@@ -251,28 +250,22 @@ class _Words:
             found[:, part][:, keep] = (values / self.lengths[part][keep, None]).T
         return found
 
-    def join(self, target: Floats, k: int, barred: Rows) -> tuple[Rows, Floats]:
-        """Return the rows that join the mixture of a target [k], and the share that the first 1 … k explain [k]."""
-        found = matching_pursuit(
-            target[None], k, lambda left: self.closeness(left, barred), self.directions, signed=True
-        )
-        return found.rows[0], found.explained[0]
-
     def chance(self, k: int, draws: int, seed: int) -> Floats:
         """Return the share that ``k`` words explain of random vectors with the words' covariance [draws].
 
-        The table is read once for all: later words are sought among the ``SHORTLIST`` closest to a vector. In 21,461
+        A tenth of the words, which may not join, have that covariance: the others would explain sums of themselves. The
+        table is read once for all: later words are sought among the ``SHORTLIST`` closest to a vector. In 21,461
         words of MiniLM that finds the same ones for random vectors, and not for words, of which few words explain more.
         """
         if (k, draws, seed) not in self.shares:
             rng = np.random.default_rng(seed)
             rows = np.flatnonzero(self.usable)
-            some = np.sort(rng.choice(rows, min(SAMPLE, len(rows)), replace=False))
-            centred = np.asarray(self.table.take(some), np.float64)
-            centred -= centred.mean(axis=0)
-            drawn = rng.standard_normal((draws, len(some))) @ centred / np.sqrt(len(some))
-            short = max(k, min(SHORTLIST, len(rows)))
-            nearest = np.argpartition(self.closeness(drawn, rows[:0]), -short, axis=1)[:, -short:]
+            few = max(1, min(SAMPLE, len(rows) // 10, len(rows) - k))
+            some = np.sort(rng.choice(rows, few, replace=False))
+            centred = np.asarray(self.table.take(some), np.float64) - self.mean
+            drawn = rng.standard_normal((draws, few)) @ centred / np.sqrt(few)
+            short = max(k, min(SHORTLIST, len(rows) - few))
+            nearest = np.argpartition(self.closeness(drawn, some), -short, axis=1)[:, -short:]
             found = [_explained(self.directions(near), one, k) for near, one in zip(nearest, drawn, strict=True)]
             self.shares[k, draws, seed] = np.array(found)
         return self.shares[k, draws, seed]

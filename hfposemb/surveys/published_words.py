@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +9,9 @@ from ..analysis.geometry import anisotropy, spectrum
 from ..analysis.rows import directed, mean_row, norms
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.similarity.row_pairs import pair_similarities
-from ..analysis.tokens.word_sets import WORD_SETS, spelt_row, turn
+from ..analysis.tokens.word_sets import WORD_SETS, spelt_rows, turn
 from ..errors import InputError
 from ..tables.encoding_base import unit_rows
-from ..tables.table import EmbeddingTable
 from .claims import Measured, Models
 
 NUMBERS = range(10, 100)
@@ -23,16 +20,8 @@ NUMBERS = range(10, 100)
 SHUFFLES = 999
 
 
-def _rows_of(table: EmbeddingTable, words: Sequence[str]) -> NDArray[np.float64]:
-    """Return the unit rows of words, as they are written in a text or with a capital letter. Raises ``InputError``."""
-    rows = np.array([spelt_row(table, word) for word in words])
-    if not directed(table)[rows].all():
-        raise InputError(f"a row of {', '.join(words[:3])} … is zero or not finite in {table.name}")
-    return unit_rows(table.take(rows))
-
-
 def _circle(models: Models, *, words: str) -> Measured:
-    found = turn(_rows_of(models["words"].token, WORD_SETS[words]), draws=SHUFFLES, seed=0)
+    found = turn(spelt_rows(models["words"].token, WORD_SETS[words])[1], draws=SHUFFLES, seed=0)
     shares = f"{100 * found.observed:.1f} % of their variance, in shuffled order {100 * found.mean:.1f} %"
     return Measured(found.observed, f"one turn holds {shares}, p {found.p:.3f}", found.beyond)
 
@@ -43,7 +32,7 @@ def _by_last_digit(models: Models) -> Measured:
     Inside a decade nothing but the last digit changes, so the null keeps all that tens and size explain. A trend inside
     decades is a trend over the last digit too; it is removed by a straight line for each number of columns.
     """
-    rows = _rows_of(models["words"].token, [str(number) for number in NUMBERS]).reshape(9, 10, -1)
+    rows = spelt_rows(models["words"].token, [str(number) for number in NUMBERS])[1].reshape(9, 10, -1)
     rows = rows - rows.mean(axis=1, keepdims=True)
     line = (np.arange(10) - 4.5)[None, :, None]
     rows = rows - line * (rows * line).sum(axis=1, keepdims=True) / np.square(line).sum()

@@ -80,7 +80,9 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater") -> Null:
+def beside(
+    observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind, side: Side = "greater", slack: float = 0
+) -> Null:
     """Compare a value with its surrogate distribution.
 
     Args:
@@ -89,9 +91,10 @@ def beside(observed: float, drawn: NDArray[np.float64], *, seed: int, kind: Kind
         seed: Seed they were drawn with.
         kind: Kind of surrogates.
         side: Which values are extreme.
+        slack: Difference up to which a surrogate counts as equal; 0 for ``ROUNDING`` of the value, or of 1.
     """
     drawn = np.sort(drawn)
-    count, slack = len(drawn), ROUNDING * max(1.0, abs(observed))
+    count, slack = len(drawn), slack or ROUNDING * max(1.0, abs(observed))
     above = count - int(np.searchsorted(drawn, observed - slack, side="left"))
     below = int(np.searchsorted(drawn, observed + slack, side="right"))
     tails = {"greater": above, "less": below, "both": min(above, below)}

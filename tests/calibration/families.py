@@ -154,6 +154,11 @@ def long_tokens(count: int, width: int, rng: np.random.Generator) -> Rows:
     return noise(count, width, rng) * np.exp(rng.standard_normal((count, 1)))
 
 
+def hubs(count: int, width: int, rng: np.random.Generator) -> Rows:
+    """Draw tokens of unequal lengths about one mean, to which the short ones are nearest, and so to all others."""
+    return long_tokens(count, width, rng) + rng.standard_normal(width)
+
+
 TOKENS: Mapping[str, Make] = {
     "tokens: noise": noise,
     "tokens: far mean": far_tokens,

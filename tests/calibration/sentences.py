@@ -50,7 +50,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "share_title": Rule("shares of the logits' variance of each product", "each other"),
         "map_panel": Rule("the largest logit", "the mean of its query"),
         "identical_title": Rule(
-            "attention to the distance that stands out most",
+            "most attention to a distance that stands out",
             "the largest of all distances with positions in random order",
             "tests/composition/test_logits.py::test_positions_in_random_order_seldom_prefer_a_distance",
         ),
@@ -88,7 +88,7 @@ RULES: dict[str, dict[str, Rule]] = {
         "_title": Rule(
             "CKA of head and token table, and whether it is above chance",
             "tokens in random order",
-            "tests/calibration/test_sentences.py::test_independent_heads_are_seldom_called_alike",
+            "tests/comparison/test_head.py::test_independent_tables_are_beyond_chance_as_rarely_as_the_level_says",
         ),
     },
     "app/findings/tokens/token_map.py": {

@@ -12,14 +12,9 @@ import hfposemb as hpe
 from hfposemb.comparison.metrics import MEASURES, Tables, beside_noise
 from hfposemb.tables.embeddings import Embeddings
 
-from .families import Rows, far_tokens, long_tokens, noise, unequal_columns
+from .families import Rows, far_tokens, hubs, noise, unequal_columns
 
 Words: TypeAlias = Callable[[int, int, np.random.Generator], Rows]
-
-
-def hubs(count: int, width: int, rng: np.random.Generator) -> Rows:
-    """Draw tokens of unequal lengths about one mean, to which the short ones are nearest, and so to all others."""
-    return long_tokens(count, width, rng) + rng.standard_normal(width)
 
 
 def drawn(words: Words, rng: np.random.Generator, *, scale: float) -> Embeddings:

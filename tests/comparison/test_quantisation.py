@@ -58,20 +58,31 @@ def test_figures_are_those_of_their_definitions() -> None:
 def test_a_row_that_became_zero_is_the_worst() -> None:
     x = vectors(0)
     y = np.round(x, 1)
-    y[7] = 0
+    y[7], y[9] = 0, np.inf
     found = damage(x, y, count=1)
     assert (found.errors[7], found.cosines[7]) == (1, 0)
     assert found.worst[0].label == "7"
+    assert found.notes[0] == "1 rows that are not finite are left out"
 
 
-def test_evenly_spread_errors_are_beyond_chance_as_rarely_as_the_level_says() -> None:
+@pytest.mark.parametrize("tails", [3, 1e9])
+def test_evenly_spread_errors_are_beyond_chance_as_rarely_as_the_level_says(tails: float) -> None:
+    """However large the largest of them are."""
     beyond = dict.fromkeys(NAMES, 0)
     for seed in range(40):
         x = vectors(seed, spread=0.3)
-        y = x + 0.2 * np.random.default_rng(1000 + seed).standard_normal(x.shape).astype(np.float32)
+        y = x + 0.2 * np.random.default_rng(1000 + seed).standard_t(tails, x.shape).astype(np.float32)
         for name, null in damage(x, y, count=1, draws=39, seed=seed).measures.items():
             beyond[name] += null.beyond
     assert max(beyond.values()) <= 6, beyond  # binomial, 40 trials of .05: more than 6 has p = .003
+
+
+def test_equal_rows_are_no_nearer_than_all_are() -> None:
+    """Each of all rows is kept, at its rank, whatever the errors are."""
+    x = vectors(0)[:40]
+    x[20:] = x[0]
+    found = damage(x, np.round(x, 1), count=1, k=1000, draws=39).measures
+    assert [(found[name].observed, found[name].p) for name in NAMES[2:]] == [(1, 1), (0, 1)]
 
 
 def test_errors_that_follow_the_vectors_are_told_from_evenly_spread_ones() -> None:
@@ -82,6 +93,9 @@ def test_errors_that_follow_the_vectors_are_told_from_evenly_spread_ones() -> No
     assert error.beyond
     assert error.observed < error.low
     assert found.measures["neighbours kept"].observed > found.measures["neighbours kept"].high
+    half = damage(x, x.astype(np.float16).astype(np.float32), count=3).measures
+    assert half["cosine"].beyond, "though all cosines are 1 to five digits"
+    assert half["relative error"].beyond
 
 
 def test_fewer_bits_damage_more() -> None:

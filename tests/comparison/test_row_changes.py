@@ -34,6 +34,7 @@ def test_zero_and_missing_rows() -> None:
     before, after = ROWS[:10].copy(), ROWS[:12].copy()
     before[3] = 0
     before[5] = after[5] = np.nan
+    before[6, 2] = after[6, 2] = np.nan
     found = hpe.row_changes(hpe.from_arrays(token=before).token, hpe.from_arrays(token=after).token)
     assert found.changed.tolist() == [3]
     assert math.isinf(found.sizes[0])

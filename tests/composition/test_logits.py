@@ -368,20 +368,27 @@ def test_the_null_keeps_nothing_of_the_order() -> None:
     measured = identical_word_logits(hpe.extract(tiny("bloom", changes={"hidden_size": 64})), 7, length=32, draws=50)
     assert measured.distances.tolist() == list(range(-31, 1))
     near = measured.distances == 0
+    assert measured.each_p[near] == measured.p
+    assert measured.each_p[0] > 0.5
     assert (measured.mean[0, near] > measured.high[0, near]).all()
     np.testing.assert_allclose(measured.uniform[near], np.mean(1 / np.arange(1, 33)))
     assert measured.p == 1 / 51
 
 
 def test_positions_in_random_order_seldom_prefer_a_distance() -> None:
-    """Of 24 distances, one is nearly always beyond its own interval; the largest of them all is not."""
-    model, found = tiny("gpt2"), []
-    for seed in range(60):
-        torch.manual_seed(seed)
-        torch.nn.init.normal_(model.wpe.weight, std=2.0)
-        found.append(identical_word_logits(hpe.extract(model), 7, length=24, draws=39))
+    """Of 47 distances, one is nearly always beyond its own interval; the largest of them all is not, however few draws.
+
+    At most 7 of 60 are at a level of .05 in 98 of 100 cases.
+    """
+    model, found = tiny("bert"), []
+    torch.manual_seed(0)
+    for _ in range(60):
+        torch.nn.init.normal_(model.embeddings.position_embeddings.weight, std=2.0)
+        for name in ("query", "key"):
+            torch.nn.init.normal_(getattr(model.encoder.layer[0].attention.self, name).weight)
+        found.append(identical_word_logits(hpe.extract(model), 7, length=24, draws=19))
     assert np.mean([(one.mean.mean(axis=0) > one.high_mean).any() for one in found]) > 0.3
-    assert np.mean([one.p <= 0.05 for one in found]) <= 0.1
+    assert np.sum([one.p <= 0.05 for one in found]) <= 7
 
 
 def test_bad_words(build: Build) -> None:

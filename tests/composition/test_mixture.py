@@ -73,16 +73,25 @@ def test_airplane_keeps_its_words_at_positions(minilm: hpe.Embeddings) -> None:
     assert str(found).splitlines()[0].startswith("airplane = 0.59 airplanes + 0.37 plane + 0.17 ")
 
 
-def test_random_words_are_no_mixture() -> None:
+@pytest.mark.parametrize("width", [48, 600])
+def test_random_words_are_no_mixture(width: int) -> None:
     """A share that explains no more than of random vectors has a p value to match: at most 1 of 20 below .05."""
-    table = hpe.from_arrays(token=np.random.default_rng(1).standard_normal((600, 48))).token
-    assert sum(hpe.mixture(table, row, 4).null.beyond for row in range(40)) <= 5
+    table = hpe.from_arrays(token=np.random.default_rng(1).standard_normal((600, width))).token
+    found = [hpe.mixture(table, row, 4).null for row in range(40)]
+    assert sum(one.beyond for one in found) <= 5
+    assert found[0].mean == pytest.approx(np.mean([one.observed for one in found]), rel=0.1)
 
 
 def test_other_spellings_and_other_classes_do_not_join() -> None:
     found = hpe.mixture(hpe.extract("sample:gpt2").token, "king", 8)
     assert not {label.strip().casefold() for label in found.labels} & {"king"}
     assert all(label.strip().isalpha() and len(label.strip()) > 2 for label in found.labels)
+    words = ["king", "King", "KING", *(f"word{letter}" for letter in "abcdef")]
+    few = hpe.from_arrays(token=np.random.default_rng(0).standard_normal((9, 16)), labels=words)
+    found = hpe.mixture(few, "king", 6)
+    assert (set(found.labels), found.candidates) == (set(words[3:]), 6)
+    with pytest.raises(InputError, match="6 words of arrays tokens can join a mixture of 7"):
+        hpe.mixture(few, "king", 7)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +137,17 @@ def test_words_on_a_circle_turn_in_their_plane() -> None:
         hpe.word_plane(table, ["1", 2, "2", "3"])
     with pytest.raises(InputError, match="'days', 'numbers'; got 'weeks'"):
         hpe.word_plane(table, "weeks")
+
+
+def test_equal_words_have_no_plane_and_random_words_may_be_equal() -> None:
+    rows = np.random.default_rng(0).standard_normal((60, 8))
+    rows[:45] = rows[0]
+    table = hpe.from_arrays(token=rows).token
+    found = hpe.word_plane(table, [50, 51, 52, 53], draws=39)
+    assert found.share.p > 0.2
+    assert found.share.high == 1
+    with pytest.raises(InputError, match="are all equal"):
+        hpe.word_plane(table, [0, 1, 2, 3])
 
 
 def test_months_of_minilm_lie_in_a_plane(minilm: hpe.Embeddings) -> None:

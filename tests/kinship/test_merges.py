@@ -101,6 +101,7 @@ def test_what_was_rotated_can_be_merged_once_it_is_aligned(models: dict[str, Row
     found = hpe.merge_preview(source(plain), source(rotated))
     assert (found.verdict, found.origin.verdict) == ("destroys", "rotated")
     assert "align them first" in found.reason
+    assert "merged rows are .000 as long as their parents" in hpe.merge_preview(source(plain), source(-plain)).reason
     aligned = rotated @ orthogonal_procrustes(rotated, plain)[0]
     assert hpe.merge_preview(source(plain), source(aligned)).verdict == "keeps"
 

@@ -38,8 +38,9 @@ Both sources are one model, stored with different precision. The relative error 
 quantised vector from the original one, divided by the norm of the original. A neighbour is kept if it is among the ten
 nearest in both tables.
 
-The band is the middle 95 % of what random errors of the same energy do, spread evenly over the table. Quantisation with
-a scale per row or block makes errors that follow the lengths of the vectors, so it usually lies outside the band.
+The band is the middle 95 % of what normal errors of the same energy do, spread evenly over the table; the figures are
+beside those of the errors in random order. Quantisation with a scale per row or block makes errors that follow the
+lengths of the vectors, so it usually lies outside the band.
 """
 
 

@@ -189,12 +189,11 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
 
 
 def identical_title(found: attention_logits.Identical) -> str:
-    """State where attention exceeds chance when all words are the same."""
+    """State where attention exceeds chance most when all words are the same."""
     mean = found.mean.mean(axis=0)
     if found.p > 0.05:
         return "With one word repeated, no distance gets more attention than with positions in random order"
-    beyond = np.where(mean > found.high_mean, mean - found.uniform, -np.inf)
-    place = int(beyond.argmax())
+    place = int(np.where(found.each_p <= 0.05, mean - found.uniform, -np.inf).argmax())
     distance, value = int(found.distances[place]), percent(float(mean[place]))
     way, far = "before" if distance < 0 else "after", "" if abs(distance) == 1 else f"{abs(distance)} "
     where = f"the word {far}{way}" if distance else "the word itself"

@@ -176,7 +176,7 @@ def _title(source: Opened, found: HeadComparison) -> str:
     cka = found["CKA"]
     alike = "are alike" if cka.beyond else "are no more alike than by chance"
     value, chance = number(cka.observed, digits=2), number(cka.mean, digits=2)
-    return f"Token table and head of {source.name} {alike}: CKA {value} (chance {chance})"
+    return f"Inner products of token table and head of {source.name} {alike}: CKA {value} (chance {chance})"
 
 
 def _beside(one: HeadMeasure) -> str:

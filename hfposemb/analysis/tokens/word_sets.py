@@ -79,7 +79,7 @@ def word_plane(
         seed: Random seed.
 
     Raises:
-        InputError: If a word is no token or has no direction, or fewer than four are given.
+        InputError: If a word is no token or has no direction, fewer than four are given, or their rows are all equal.
 
     Examples:
         >>> import hfposemb as hpe
@@ -92,16 +92,11 @@ def word_plane(
             raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
         words = WORD_SETS[words]
     words = several(words)
-    said = ", ".join(map(str, words))
-    rows = np.array([spelt_row(value, word) for word in words], np.int64)
+    rows, vectors = spelt_rows(value, words)
     if len(set(rows.tolist())) < max(FEWEST, len(rows)):
-        raise InputError(f"a plane needs at least {FEWEST} different words; got {said}")
-    known = directed(value)
-    if not known[rows].all():
-        raise InputError(f"a row of {said} is zero or not finite in {value.name}")
-    vectors = unit_rows(value.take(rows))
+        raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(map(str, words))}")
     classes = value.labels.classes
-    others = np.flatnonzero(known & np.isin(classes, np.unique(classes[rows])))
+    others = np.flatnonzero(directed(value) & np.isin(classes, np.unique(classes[rows])))
     rng = np.random.default_rng(seed)
     drawn = (rng.choice(others, len(rows), replace=False) for _ in range(draws))
     shares = np.array([_plane(unit_rows(value.take(some)))[1] for some in drawn])
@@ -116,16 +111,25 @@ def word_plane(
 
 
 def turn(vectors: NDArray[np.floating], *, draws: int, seed: int) -> Null:
-    """Return the share of the variance of vectors [n, d] in one turn of their order, beside shuffled orders."""
+    """Return the share of the variance of vectors [n, d] in one turn of their order, beside shuffled orders.
+
+    Raises:
+        InputError: If all of them are equal.
+    """
+    if not np.ptp(vectors, axis=0).any():
+        raise InputError("the rows of these words are all equal, so they have no order; give words that differ")
     rng = np.random.default_rng(seed)
     shuffled = np.array([_first_mode(vectors[rng.permutation(len(vectors))]) for _ in range(draws)])
     return beside(_first_mode(vectors), shuffled, seed=seed, kind="permutation")
 
 
 def _plane(vectors: NDArray[np.floating]) -> tuple[Floats, float]:
-    """Return the places of vectors [n, d] in the plane of most variance [n, 2], and the share of variance in it."""
+    """Return the places of vectors [n, d] in the plane of most variance [n, 2], and the share of variance in it.
+
+    The share of equal vectors, of which a table with many equal rows gives some at random, is 1.
+    """
     left, sizes, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    return left[:, :2] * sizes[:2], float(np.square(sizes[:2]).sum() / np.square(sizes).sum())
+    return left[:, :2] * sizes[:2], float(sizes[:2] @ sizes[:2] / (sizes @ sizes)) if sizes.any() else 1.0
 
 
 def _first_mode(vectors: NDArray[np.floating]) -> float:
@@ -135,12 +139,21 @@ def _first_mode(vectors: NDArray[np.floating]) -> float:
     return float(power[1] / power.sum())
 
 
-def spelt_row(table: EmbeddingTable, word: str | int) -> int:
-    """Return the row of a word as it is written in a text, or with a capital letter; a row number is a row."""
+def spelt_rows(table: EmbeddingTable, words: Sequence[str | int]) -> tuple[Rows, Floats]:
+    """Return the rows of words [n], as they are written in a text or with a capital letter, and their unit vectors.
+
+    A row number is a row. Raises ``InputError`` for a word that is no token or has no direction.
+    """
+    rows = np.array([_spelt_row(table, word) for word in words], np.int64)
+    for row in rows[~directed(table)[rows]].tolist():
+        raise InputError(f"the row of {table.labels[row].strip()!r} is zero or not finite in {table.name}")
+    return rows, unit_rows(table.take(rows))
+
+
+def _spelt_row(table: EmbeddingTable, word: str | int) -> int:
     if not isinstance(word, str):
         return table.row(word)
-    spellings = (word, word.capitalize())
-    spelt = next((one for one in spellings if one in table), None)
-    if spelt is None:
-        raise InputError(f"{table.name} has no token {word!r}")
-    return table.row(spelt)
+    for spelling in (word, word.capitalize()):
+        if spelling in table:
+            return table.row(spelling)
+    raise InputError(f"{table.name} has no token {word!r}")

@@ -154,7 +154,9 @@ def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     compared(session)
     found = hpe.compare_head(hpe.extract(source), count=token_head.LISTED)
     (panel,) = token_head.head_panels(session, session.open(session.first)).panels
-    assert panel.title.startswith("Token table and head of untied are no more alike than by chance: CKA ")
+    assert panel.title.startswith(
+        "Inner products of token table and head of untied are no more alike than by chance: CKA "
+    )
     assert [figure for figure, _ in panel.numbers] == [number(one.null.observed, digits=2) for one in found.measures]
     assert all("Chance " in words for _, words in panel.numbers)
     assert [row.label for row in panel.lists[0].rows] == [move.label for move in found.most]
