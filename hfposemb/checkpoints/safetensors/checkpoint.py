@@ -146,9 +146,13 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
         raise fault(name, foreign(first8) or f"the header must begin with '{{'; found {shortened(header_json[:40])}")
     if not header_json.rstrip(b" ").endswith(b"}"):
         raise fault(name, f"the header must end with '}}'; found {shortened(header_json[-40:])}")
-    # While a text with escapes is decoded, it takes many times its bytes.
+    # A string takes more memory than any other value; a tensor has five, a pair of the metadata two. While a text with
+    # escapes is decoded, it takes many times its bytes.
+    strings = 5 * limits.tensors + 2 * TEXT_LIMITS["metadata_keys"]
+    if header_json.count(b'"') - header_json.count(b'\\"') > 2 * strings:
+        raise fault(name, f"the header may have at most {strings} strings")
     limit = limits.header_bytes // (2 if b"\\" in header_json else 1)
-    values = (6 + limits.rank) * limits.tensors + TEXT_LIMITS["metadata_keys"]
+    values = 8 * limits.tensors + TEXT_LIMITS["metadata_keys"]
     found: dict[str, Any] = parse_json(
         header_json, size=length, name=name, limit=limit, kind=dict, unique=True, values=values, whole=_whole
     )

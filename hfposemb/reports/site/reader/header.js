@@ -48,8 +48,8 @@ export function parseHeader(text, fileBytes, file, rules) {
   }
   const last = text.findLast((byte) => byte !== SPACE);
   if (last !== CLOSE) throw fault(file, `the header must end with '}'; found ${quoted(text.subarray(-40))}`);
-  const { header_bytes: most, tensors: count, metadata_keys: keys, rank } = rules.limits;
-  const limit = text.includes(BACKSLASH) ? most / 2 : most, values = (6 + rank) * count + keys;
+  const { header_bytes: most, tensors: count, metadata_keys: keys } = rules.limits;
+  const limit = text.includes(BACKSLASH) ? most / 2 : most, values = 8 * count + keys;
   const { __metadata__: metadata, ...found } = parseJson(text, { file, limit, kind: "object", unique: true, values, rules });
   if (Object.keys(found).length > count) throw fault(file, `a file may list at most ${count} tensors`);
   const tensors = new Map(Object.entries(found).map(([name, entry]) => [name, placed(name, entry, file, rules)]));

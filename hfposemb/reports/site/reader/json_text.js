@@ -27,9 +27,8 @@ export function parseJson(raw, { file, limit, kind, unique = false, values, rule
   if (raw.length > (isPlain ? limit : limit / 4)) {
     throw fault(file, `has ${raw.length} bytes; the limit is ${limit}, or a quarter of that for text that is not ASCII`);
   }
-  const counted = raw.reduce((count, byte) => count + (byte === 0x2c || byte === 0x5b || byte === 0x7b ? 1 : 0), 0);
   const most = values ?? rules.limits.json_values;
-  if (counted > most) throw fault(file, `has more than ${most} values`);
+  if (separated(raw) > most) throw fault(file, `has more than ${most} values`);
   let found;
   try {
     found = new JsonReader(decoded(raw), unique).whole();
@@ -40,6 +39,20 @@ export function parseJson(raw, { file, limit, kind, unique = false, values, rule
   const isList = Array.isArray(found), isObject = found !== null && typeof found === "object" && !isBoxed(found);
   if (kind === "array" ? !isList : isList || !isObject) throw fault(file, `must be a JSON ${kind}`);
   return found;
+}
+
+/**
+ * Return the number of separators outside strings.
+ * @param {Uint8Array} raw
+ */
+function separated(raw) {
+  let count = 0, inside = false;
+  for (let at = 0; at < raw.length; at++) {
+    if (raw[at] === 0x22) inside = !inside;
+    else if (inside) at += raw[at] === 0x5c ? 1 : 0;
+    else if (raw[at] === 0x2c || raw[at] === 0x5b || raw[at] === 0x7b) count++;
+  }
+  return count;
 }
 
 /**
