@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +33,8 @@ MAGIC = (
 
 
 MOST_NESTED, MOST_NAMES = 3, 5000
+# The next separator outside strings; an unclosed string goes on to the end, so that nothing is searched twice.
+_SEPARATOR = re.compile(rb'(?:[^",\[{]++|"(?:[^"\\]++|\\.)*+"?)*+([,\[{]|\Z)', re.DOTALL)
 
 
 def fault(name: str, rule: str) -> CheckpointError:
@@ -66,7 +70,17 @@ def open_regular(path: Path) -> Iterator[FileIO]:
         raise fault(path.name, f"cannot be read: {shortened(str(error))}") from None
 
 
-def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], unique: bool = False) -> _T:
+def parse_json(  # noqa: PLR0913 - keywords with defaults
+    raw: bytes,
+    *,
+    size: int,
+    name: str,
+    limit: int,
+    kind: type[_T],
+    unique: bool = False,
+    values: int = MOST_VALUES,
+    whole: Callable[[str], int] | None = None,
+) -> _T:
     """Parse JSON of a given type.
 
     Args:
@@ -76,6 +90,8 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
         limit: Largest size in bytes; a quarter of it for text that is not ASCII.
         kind: Required type of the value.
         unique: Whether to reject duplicate keys.
+        values: Largest number of values.
+        whole: Returns a whole number by its digits, or raises ``ValueError``.
 
     Raises:
         CheckpointError: If the file is too large, not JSON, or of another type.
@@ -90,10 +106,10 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
     # Decoded text that is not ASCII takes up to four times its bytes.
     if size > (limit if raw.isascii() else limit // 4):
         raise fault(name, f"has {size} bytes; the limit is {limit}, or a quarter of that for text that is not ASCII")
-    if sum(map(raw.count, (b",", b"[", b"{"))) > MOST_VALUES:
-        raise fault(name, f"has more than {MOST_VALUES} values")
+    if sum(map(raw.count, (b",", b"[", b"{"))) > values and _separated(raw, values):
+        raise fault(name, f"has more than {values} values")
     try:
-        found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None)
+        found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs if unique else None, parse_int=whole)
         if b"\\u" in raw:
             json.dumps(found, ensure_ascii=False).encode("utf-8")  # rejects lone surrogates
     except (ValueError, RecursionError) as error:
@@ -101,6 +117,11 @@ def parse_json(raw: bytes, *, size: int, name: str, limit: int, kind: type[_T], 
     if not isinstance(found, kind):
         raise fault(name, f"must be a JSON {kind.__name__}, found {type(found).__name__}")
     return found
+
+
+def _separated(raw: bytes, values: int) -> bool:
+    """Return whether more than so many separators are outside strings."""
+    return any(islice((found[1] for found in _SEPARATOR.finditer(raw) if found[1]), values, None))
 
 
 def read_json(path: Path, *, limit: int, kind: type[_T], unique: bool = False) -> _T:

@@ -286,29 +286,19 @@ class _Search:
         self.skip = -1 if include_query or asked.row is None else asked.row
         self.rows: Rows = np.empty(0, np.int64)
         self.values: Floats = np.empty(0)
-        self.least: Vectors = np.empty(0, self.plan.dtype)
-        """Lower bounds on the scores of ``rows``."""
 
     def take(self, start: int, vectors: Vectors) -> None:
         """Process a chunk of rows that begins at row ``start``."""
         scores, slack = self.plan.score(self.vector, vectors, start), self.plan.slack(start, start + len(vectors))
         if start <= self.skip < start + len(vectors):
             scores[self.skip - start] = -np.inf
-        if isinstance(slack, float) and not len(self.least):
-            floor = _reached(scores, self.k) - slack  # without another pass over all scores
-        else:
-            floor = _reached(np.concatenate([self.least, scores - slack]), self.k)
-        # Each side of the comparison allows for rounding. While there are fewer than k rows, all with a value are kept.
-        reach = scores >= floor - slack if isinstance(slack, float) else scores + slack >= floor
-        picks = (reach if floor > -np.inf else scores > -np.inf).nonzero()[0]
-        lengths = self.frame.lengths[start + picks]
-        values, rows = self.asked.values(vectors[picks], self.metric, self.frame, lengths), start + picks
-        least = scores[picks] - (slack if isinstance(slack, float) else slack[picks])
-        if len(self.rows):
-            rows, values = np.append(self.rows, rows), np.append(self.values, values)
-            least = np.append(self.least, least)
+        # Each side of the comparison allows for rounding. If there are fewer than k rows, all with a value are kept.
+        reach = scores + slack >= _reached(scores - slack, self.k)
+        picks = (reach & (scores > -np.inf)).nonzero()[0]
+        found = self.asked.values(vectors[picks], self.metric, self.frame, self.frame.lengths[start + picks])
+        rows, values = np.append(self.rows, start + picks), np.append(self.values, found)
         best = _order(values, rows, self.metric)[: self.k]
-        self.rows, self.values, self.least = rows[best], values[best], least[best]
+        self.rows, self.values = rows[best], values[best]
 
 
 @dataclass(frozen=True, eq=False)

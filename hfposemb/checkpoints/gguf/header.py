@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -79,9 +80,7 @@ FIRST_BYTES = 2**18
 
 TOKENS, TOKEN_TYPES, MERGES = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"
 _AHEAD = 2**23
-_BLOCK, _SINGLE = 4096, 256
-"""Strings of an array walked at once: short ones, and one by one."""
-
+_LENGTH = struct.Struct("<Q")
 _KEYS = 10_000
 _KEY_BYTES, _NAME_BYTES, _DIMENSIONS = 256, 64, 4
 _KEPT_TEXT, _KEPT_TEXTS, _KEPT_ARRAY = 2**20, 2**22, 2**16
@@ -348,65 +347,27 @@ class _Walk:
     def strings(self, count: int, *, keep: bool) -> Texts | None:
         """Walk through the strings of an array and return them if they are to be kept."""
         first, done = self.at, 0
-        parts: list[bytes] = []
-        stops: list[NDArray[np.uint32]] = []
+        parts, stops = list[bytes](), array("I")
         while done < count:
-            begin = self.at
-            left = count - done
-            self.need(8, expected=left * (self.at - first) // done if done else 16 * left)
-            found = self._short(left)
-            if not len(found):
-                found = self._any(left)
-            done += len(found)
+            begin, left = self.at, count - done
+            self.need(8, expected=left * (begin - first) // done if done else 16 * left)
+            size = self.ahead("Q")
+            if size > self.file.size - begin - 8:
+                rule = f"a string at byte {begin} states {size} bytes, but only {self.file.size - begin - 8} follow"
+                self.wrong(f"{rule}; download the file again")
+            place = self.need(8 + size)
+            window, before = self.window, self.base - first
+            while done < count and (end := place + 8) <= len(window):
+                end += _LENGTH.unpack_from(window, place)[0]
+                if end > len(window):
+                    break
+                place, done = end, done + 1
+                if keep:
+                    stops.append(before + end)
+            self.at = self.base + place
             if keep:
-                stops.append(found + np.uint32(begin - first))
-                parts.append(self.window[begin - self.base : self.at - self.base])
-        if not keep:
-            return None
-        return Texts(b"".join(parts), np.concatenate([np.empty(0, np.uint32), *stops]))
-
-    def _short(self, left: int) -> NDArray[np.uint32]:
-        """Pass over the next strings of fewer than 256 bytes in the window; return where they end, from here.
-
-        The loop follows the lowest byte of each length; that the other seven are zero is checked for all at once.
-        """
-        window, place = self.window, self.at - self.base
-        start = place
-        starts: list[int] = []
-        append = starts.append
-        try:
-            for _ in range(min(left, _BLOCK)):
-                size = window[place]
-                append(place)
-                place += 8 + size
-        except IndexError:
-            pass
-        raw, begins = np.frombuffer(window, np.uint8), np.array(starts, np.int64)
-        stops = begins + 8 + raw[begins]
-        inside = int(np.searchsorted(stops, len(window), "right"))
-        long = raw[begins[:inside, None] + np.arange(1, 8)].any(axis=1)
-        good = int(long.argmax()) if long.any() else inside
-        if good:
-            self.at = self.base + int(stops[good - 1])
-        return (stops[:good] - start).astype(np.uint32)
-
-    def _any(self, left: int) -> NDArray[np.uint32]:
-        """Pass over the next string, and over those after it as far as the window reaches; as ``_short``."""
-        begin = self.at
-        stops: list[int] = []
-        size = self.ahead("Q")
-        if size > self.file.size - self.at - 8:
-            rule = f"a string at byte {self.at} states {size} bytes, but only {self.file.size - self.at - 8} follow"
-            self.wrong(f"{rule}; download the file again")
-        self.need(8 + size)
-        reached = self.base + len(self.window)
-        while len(stops) < min(left, _SINGLE) and self.at + 8 <= reached:
-            (size,) = struct.unpack_from("<Q", self.window, self.at - self.base)
-            if self.at + 8 + size > reached:
-                break
-            self.at += 8 + size
-            stops.append(self.at - begin)
-        return np.array(stops, np.uint32)
+                parts.append(window[begin - self.base : place])
+        return Texts(b"".join(parts), np.array(stops, np.uint32)) if keep else None
 
     def tensor(self) -> _Row:
         """Return the next entry of the list of tensors."""

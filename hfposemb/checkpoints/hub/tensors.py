@@ -108,7 +108,8 @@ class RepositoryTensors:
                 LOG.info("%s %s: incomplete in the cache of huggingface_hub: %s", wire.repo, file, error)
             else:
                 self._local[file] = local
-                placed = replace(header.tensors, file=file)  # by its path in the repository
+                # By its path in the repository.
+                placed = {name: replace(info, file=file) for name, info in header.tensors.items()}
                 return _File(replace(header, tensors=placed), Version(header.file_bytes, ""))
         if wire.commit is not None:
             entry = self.files.kept(self.files.key("header", file))
@@ -202,8 +203,7 @@ class RepositoryTensors:
                 raise self._changed(file)
             LOG.info("%s %s: another version than before; reading its header again", self.files.name, file)
             fresh = self._fetch_header(file, self.files.wire.deadline())
-            same_tensors = dict(fresh.header.tensors.rows) == dict(known.header.tensors.rows)
-            if not same_tensors or fresh.header.metadata != known.header.metadata:
+            if fresh.header != known.header:
                 raise self._changed(file)
             self._headers[file] = fresh
             return fresh

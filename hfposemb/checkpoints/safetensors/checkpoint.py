@@ -1,8 +1,7 @@
 """Local safetensors checkpoints: a strict header parser and a zero-copy reader.
 
-The format: https://huggingface.co/docs/safetensors#format. The header is scanned with one pattern per tensor rather
-than parsed as general JSON, so hostile text cannot nest and takes no more memory than the tensors it lists.
-``header_length`` and ``parse_header`` access no file; ranged reads from the Hub use them too.
+The format: https://huggingface.co/docs/safetensors#format. ``header_length`` and ``parse_header`` access no file;
+ranged reads from the Hub use them too.
 """
 
 from __future__ import annotations
@@ -10,14 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +23,14 @@ from ...memory_maps import lent, mapped
 from ...tables.saved.writing import METADATA_BYTES
 from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
 from ..limits import DEFAULT_LIMITS, Limits
-from ..strict_json import fault, foreign, open_regular, read_json, shortened
+from ..strict_json import fault, foreign, open_regular, parse_json, read_json, shortened
 
 BITS = {
-    **dict.fromkeys((b"BOOL", b"U8", b"I8", b"F8_E5M2", b"F8_E4M3", b"F8_E8M0", b"F8_E4M3FNUZ", b"F8_E5M2FNUZ"), 8),
-    **dict.fromkeys((b"U16", b"I16", b"F16", b"BF16"), 16),
-    **dict.fromkeys((b"U32", b"I32", b"F32"), 32),
-    **dict.fromkeys((b"U64", b"I64", b"F64", b"C64"), 64),
-    **{b"F4": 4, b"F6_E2M3": 6, b"F6_E3M2": 6},
+    **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("U16", "I16", "F16", "BF16"), 16),
+    **dict.fromkeys(("U32", "I32", "F32"), 32),
+    **dict.fromkeys(("U64", "I64", "F64", "C64"), 64),
+    **{"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6},
 }
 """Bits of a number of each dtype."""
 
@@ -54,32 +50,9 @@ CODES = frozenset(_STORED)
 
 
 _CHUNK = 2**19  # elements widened at a time, so that source and result stay in the CPU cache
-_LEAST_ENTRY = len(b'"__metadata__":{}')
+_FIELDS = ("dtype", "shape", "data_offsets")
 TEXT_LIMITS = {"name_bytes": 256, "metadata_bytes": METADATA_BYTES, "metadata_keys": 10_000}
 """Limits of a tensor's name and of the metadata of a header."""
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[bytes]:
-    """Compile a pattern on first use; spaces match JSON white space, possessively, so it never backtracks."""
-    text = text.replace("WHOLE", r"(?:0|[1-9][0-9]{0,18}+)")
-    text = text.replace("STRING", r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')
-    return re.compile(text.replace(" ", r"[\x20\t\n\r]*+").encode())
-
-
-# Matches an entry with its terminator, or else all remaining text, so that findall never skips or searches. An entry
-# has three fields in any order; since their three groups must all be set, each field occurs exactly once.
-_SHAPE = r"(\[ (?:WHOLE(?: , WHOLE){0,99999}+)?+ \])"
-_FIELD = rf'"(?:dtype" : "(\w*+)"|shape" : {_SHAPE}|data_offsets" : \[ (WHOLE , WHOLE) \])'
-_TENSOR = rf"(STRING) : \{{(?! ,)(?:(?:(?<=\{{)|,) {_FIELD} ){{3}}\}}"
-
-
-# MLX writes null if there is no metadata.
-_METADATA = r'"__metadata__" : (null|\{ (?:STRING : STRING(?: , STRING : STRING)*+)?+ \})'
-_ENTRY = rf" (?:{_METADATA}|{_TENSOR}) ([,}}])|([\s\S]++)"
-
-
-_PAIR = "(STRING) : (STRING)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,45 +84,11 @@ class TensorInfo:
         return self.dtype in PLAIN or self.decoded
 
 
-class _Layout(NamedTuple):
-    """Dtype and shape shared by many tensors of a file, or the rule that they violate."""
-
-    dtype: str = ""
-    shape: tuple[int, ...] = ()
-    bits: int = 0
-    rule: str = ""
-
-
-_Row: TypeAlias = tuple[int, int, _Layout]  # begin and end in the data
-
-
-@dataclass(frozen=True, eq=False)
-class _Tensors(Mapping[str, TensorInfo]):
-    """Mapping that makes each ``TensorInfo`` on access: few are used, and making all costs as much as all checks."""
-
-    rows: Mapping[str, _Row] = field(repr=False)
-    data_start: int
-    file: str
-
-    def __getitem__(self, name: str) -> TensorInfo:
-        begin, end, layout = self.rows[name]
-        return TensorInfo(name, layout.dtype, layout.shape, self.data_start + begin, self.data_start + end, self.file)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.rows
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 @dataclass(frozen=True)
 class Header:
     """Parsed safetensors header; ``data_start`` is the byte offset of the first tensor."""
 
-    tensors: _Tensors
+    tensors: Mapping[str, TensorInfo]
     metadata: Mapping[str, str]
     data_start: int
     file_bytes: int
@@ -189,8 +128,8 @@ def header_length(first8: bytes, *, file_bytes: int, name: str, limits: Limits =
 def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limits = DEFAULT_LIMITS) -> Header:
     """Validate and parse a header.
 
-    At least as strict as ``safetensors.safe_open``. It also rejects duplicate keys, unknown fields, alternative
-    notations (a tensor as a list, escapes in field names) and anything beyond ``limits``.
+    At least as strict as ``safetensors.safe_open``. It also rejects duplicate keys, unknown fields, escapes in field
+    names, and anything beyond ``limits``.
 
     Args:
         header_json: The header without the eight bytes of its length.
@@ -205,22 +144,39 @@ def parse_header(header_json: bytes, *, file_bytes: int, name: str, limits: Limi
     length = header_length(first8, file_bytes=file_bytes, name=name, limits=limits)
     if not header_json.startswith(b"{"):
         raise fault(name, foreign(first8) or f"the header must begin with '{{'; found {shortened(header_json[:40])}")
-    # Each tensor needs the first three of these and metadata the last, so this bounds the number of entries before any
-    # is made. A short header has no room for too many.
-    if length > _LEAST_ENTRY * limits.tensors and limits.tensors < max(
-        map(header_json.count, (b'"dtype"', b'"shape"', b'"data_offsets"', b'"__metadata__"'))
-    ):
+    if not header_json.rstrip(b" ").endswith(b"}"):
+        raise fault(name, f"the header must end with '}}'; found {shortened(header_json[-40:])}")
+    # A string takes more memory than any other value; a tensor has five, a pair of the metadata two. While a text with
+    # escapes is decoded, it takes many times its bytes.
+    strings = 5 * limits.tensors + 2 * TEXT_LIMITS["metadata_keys"]
+    if header_json.count(b'"') - header_json.count(b'\\"') > 2 * strings:
+        raise fault(name, f"the header may have at most {strings} strings")
+    limit = limits.header_bytes // (2 if b"\\" in header_json else 1)
+    values = 8 * limits.tensors + TEXT_LIMITS["metadata_keys"]
+    found: dict[str, Any] = parse_json(
+        header_json, size=length, name=name, limit=limit, kind=dict, unique=True, values=values, whole=_whole
+    )
+    metadata = _checked_metadata(found.pop("__metadata__", None), name=name)
+    if len(found) > limits.tensors:
         raise fault(name, f"a file may list at most {limits.tensors} tensors")
-    entries = _pattern(_ENTRY).findall(header_json, 1)
-    rest = entries.pop()[6] if entries[-1][6] else b""
-    ends = b"".join([entry[5] for entry in entries])
-    if (ends + rest).lstrip(b" \t\n\r").rstrip(b" ") != b"," * (len(entries) - 1) + b"}":
-        rule = "the header must be one object that maps names to dtype, shape and data_offsets of whole numbers"
-        raise fault(name, f"{rule}; byte {8 + length - len(rest)} reads {shortened(rest[:60])}")
-    metadata = _read_metadata([text for entry in entries if (text := entry[0])], name=name)
-    rows = _read_tensors([entry for entry in entries if entry[1]], name=name, limits=limits)
-    _check_cover(rows, data_bytes=file_bytes - 8 - length, name=name)
-    return Header(_Tensors(rows, 8 + length, name), metadata, 8 + length, file_bytes)
+    start, tensors = 8 + length, dict[str, TensorInfo]()
+    for tensor, entry in found.items():
+        if rule := _broken(tensor, entry, limits):
+            place = header_json.find(json.dumps(tensor).encode())
+            where = f"; byte {8 + place} reads {shortened(header_json[place : place + 30])}" if place >= 0 else ""
+            raise fault(name, f"{shortened(tensor)} {rule}{where}")
+        begin, end = entry["data_offsets"]
+        tensors[tensor] = TensorInfo(tensor, entry["dtype"], tuple(entry["shape"]), start + begin, start + end, name)
+    if any(header_json.count(f'"{field}"'.encode()) < len(found) for field in _FIELDS):
+        raise fault(name, "dtype, shape and data_offsets must be written without escapes")
+    _check_cover(tensors, start, file_bytes, name=name)
+    return Header(tensors, metadata, start, file_bytes)
+
+
+def _whole(digits: str) -> int:
+    if not digits.isdecimal() or len(digits) > 19:
+        raise ValueError(f"{digits[:20]} is negative, or has more than 19 digits")
+    return int(digits)
 
 
 def check_read(
@@ -274,7 +230,7 @@ def check_read(
 
 def _row_bytes(info: TensorInfo, shape: tuple[int, ...]) -> int:
     """Return the stored bytes of a row; raise if rows end within a byte."""
-    bits = math.prod(shape[1:]) * BITS[info.dtype.encode()]
+    bits = math.prod(shape[1:]) * BITS[info.dtype]
     if bits % 8:
         raise fault(info.file, f"{shortened(info.name)} has rows of {bits} bits, which end within a byte")
     return bits // 8
@@ -456,119 +412,55 @@ class Checkpoint:
         return self._shards[file]
 
 
-def _texts(quoted: Sequence[bytes], name: str) -> list[str]:
-    """Decode JSON string literals."""
-    joined = b",".join(quoted)
-    if joined.isascii() and b"\\" not in joined:
-        return joined[1:-1].decode().split('","')
-    texts = []
-    for one in quoted:
-        try:
-            text: str = json.loads(one.decode("utf-8"))
-            text.encode("utf-8")  # rejects lone surrogates, which escapes can produce and nothing can print
-        except ValueError as error:
-            what = "UTF-8" if isinstance(error, UnicodeError) else "a JSON string"
-            raise fault(name, f"text in the header must be {what}; found {shortened(one[:60])}") from None
-        texts.append(text)
-    return texts
-
-
-def _layout(kind: bytes, axes: bytes, *, limits: Limits) -> _Layout:
-    """Parse a tensor's dtype and shape fields, or return the rule that they violate."""
-    dims = axes[1:-1].strip()
-    rank = dims.count(b",") + 1 if dims else 0
-    if kind not in BITS:
-        return _Layout(rule=f"has the dtype {shortened(kind)}, which is not a safetensors dtype")
-    if rank > limits.rank:
-        return _Layout(rule=f"has {rank} axes, the limit is {limits.rank}")
-    shape = tuple(map(int, dims.split(b","))) if dims else ()
+def _broken(tensor: str, entry: Any, limits: Limits) -> str:
+    """Return the rule that what a header says of a tensor violates; "" if there is none."""
+    if not tensor or not tensor.isprintable():
+        return "is not a valid tensor name; it must be printable and not empty"
+    if len(tensor.encode()) > TEXT_LIMITS["name_bytes"]:
+        return f"is too long; a tensor's name may have at most {TEXT_LIMITS['name_bytes']} bytes"
+    if not isinstance(entry, dict) or sorted(entry) != sorted(_FIELDS):
+        return "must have dtype, shape and data_offsets, and nothing else"
+    kind, shape, offsets = (entry[field] for field in _FIELDS)
+    if not all(isinstance(one, list) and all(type(number) is int for number in one) for one in (shape, offsets)):
+        return "must have lists of whole numbers as shape and data_offsets"
+    if not isinstance(kind, str) or kind not in BITS:
+        return f"has the dtype {shortened(str(kind)[:40])}, which is not a safetensors dtype"
+    if len(shape) > limits.rank:
+        return f"has {len(shape)} axes, the limit is {limits.rank}"
     # Ignore axes of length zero: NumPy cannot hold (0, 2**62, 2**62) either.
     if math.prod(filter(None, shape)) * BITS[kind] >= 2**63:
-        return _Layout(rule=f"has a shape that overflows: {shortened(axes[:60])}")
-    return _Layout(kind.decode(), shape, math.prod(shape) * BITS[kind])
+        return f"has a shape that overflows: {shortened(str(shape)[:40])}"
+    bits = math.prod(shape) * BITS[kind]
+    if len(offsets) != 2 or bits != 8 * (offsets[1] - offsets[0]):
+        return f"needs {bits / 8:.16g} bytes, but has the data_offsets {shortened(str(offsets)[:40])}"
+    return ""
 
 
-def _read_tensors(entries: list[tuple[bytes, ...]], *, name: str, limits: Limits) -> dict[str, _Row]:
-    """Validate the tensors column by column, since files have hundreds and a row costs microseconds."""
-    if not entries:
-        return {}
-    _, quoted, kinds, axes, offsets, _, _ = zip(*entries, strict=True)
-    if max(map(len, quoted)) > TEXT_LIMITS["name_bytes"] + 2:
-        found = shortened(max(quoted, key=len)[:60])
-        raise fault(
-            name,
-            f"a tensor's name may have at most {TEXT_LIMITS['name_bytes']} bytes; found one that begins with {found}",
-        )
-    names = _texts(quoted, name)
-
-    def require(column: Iterable[object], rule: str) -> None:
-        if not all(good := list(column)):
-            tensor = next(tensor for tensor, fine in zip(names, good, strict=True) if not fine)
-            raise fault(name, f"{shortened(tensor)} {rule}")
-
-    require(map(str.isprintable, names), "is not a valid tensor name; it must be printable")
-    require(names, "is not a valid tensor name; it must not be empty")
-    for column in (kinds, axes, offsets):
-        require(column, "must have dtype, shape and data_offsets, each once")
-    numbers = json.loads(b"[%b]" % b",".join(offsets))  # the pattern admits integers only
-    begins, ends = numbers[::2], numbers[1::2]
-    kept = {pair: _layout(*pair, limits=limits) for pair in set(zip(kinds, axes, strict=True))}
-    layouts = list(map(kept.__getitem__, zip(kinds, axes, strict=True)))
-    for layout in kept.values():
-        if layout.rule:
-            require((other is not layout for other in layouts), layout.rule)
-    sizes = [layout.bits for layout in layouts]
-    taken = [8 * (end - begin) for begin, end in zip(begins, ends, strict=True)]
-    if sizes != taken:
-        at = next(at for at, size in enumerate(sizes) if size != taken[at])
-        found = (
-            f"{layouts[at].dtype} of shape {shortened(axes[at][:60])} from byte {begins[at]} to {ends[at]} of the data"
-        )
-        raise fault(name, f"{shortened(names[at])} has {found}, but needs {sizes[at] / 8:.16g} bytes")
-    return _unique(names, zip(begins, ends, layouts, strict=True), name)
+def _checked_metadata(found: Any, *, name: str) -> Mapping[str, str]:
+    """Return ``__metadata__``, for which MLX writes null if there is none."""
+    found = {} if found is None else found
+    values = found.values() if isinstance(found, dict) else [found]
+    if wrong := next((type(value).__name__ for value in values if not isinstance(value, str)), ""):
+        raise fault(name, f"__metadata__ must map strings to strings; found a {wrong}")
+    size = sum(len(text.encode()) for pair in found.items() for text in pair)
+    if size > TEXT_LIMITS["metadata_bytes"] or len(found) > TEXT_LIMITS["metadata_keys"]:
+        rule = "__metadata__ may have at most {metadata_bytes} bytes and {metadata_keys} keys".format_map(TEXT_LIMITS)
+        raise fault(name, f"{rule}; found {size} and {len(found)}")
+    return MappingProxyType(found)
 
 
-def _unique(names: Sequence[str], found: Iterable[_Row], name: str) -> dict[str, _Row]:
-    """Return the tensors by name, each of which occurs once."""
-    rows = dict(zip(names, found, strict=True))
-    if len(rows) != len(names):
-        twice = next(tensor for tensor, count in Counter(names).items() if count > 1)
-        raise fault(name, f"tensor names must be unique; found {shortened(twice)} twice")
-    if "__metadata__" in rows:
-        raise fault(name, "__metadata__ must map strings to strings; found a tensor of this name")
-    return rows
-
-
-def _read_metadata(objects: list[bytes], *, name: str) -> Mapping[str, str]:
-    """Parse ``__metadata__`` from the text of its object, which is well-formed."""
-    if len(objects) > 1:
-        raise fault(name, "__metadata__ must be unique; found it twice")
-    metadata: dict[str, str] = {}
-    for text in objects:
-        if len(text) > (most := TEXT_LIMITS["metadata_bytes"]):
-            raise fault(name, f"__metadata__ may have at most {most} bytes; found {len(text)}")
-        for pair in _pattern(_PAIR).finditer(text):
-            key, value = _texts(pair.groups(), name)
-            if key in metadata or len(metadata) == TEXT_LIMITS["metadata_keys"]:
-                rule = f"__metadata__ may have at most {TEXT_LIMITS['metadata_keys']} different keys"
-                raise fault(name, f"{rule}; found {shortened(key)} after {len(metadata)}")
-            metadata[key] = value
-    return MappingProxyType(metadata)
-
-
-def _check_cover(rows: Mapping[str, _Row], *, data_bytes: int, name: str) -> None:
-    """Require that the tensors cover the data without gaps or overlaps, up to the file's last byte."""
-    reached = 0
-    for begin, end, _ in sorted(rows.values()):
-        if begin != reached:
-            tensor = next(tensor for tensor, row in rows.items() if row[:2] == (begin, end))
-            kind = "overlaps another tensor" if begin < reached else "leaves a gap before it"
-            raise fault(name, f"{shortened(tensor)} {kind}: it begins at byte {begin} of the data, not at {reached}")
-        reached = end
-    if reached != data_bytes:
-        raise fault(
-            name, f"the tensors take {reached} bytes, but the file has {data_bytes} for them; download it again"
-        )
+def _check_cover(tensors: Mapping[str, TensorInfo], start: int, stop: int, *, name: str) -> None:
+    """Require that the tensors cover a file from byte ``start`` to ``stop`` without gaps or overlaps."""
+    reached = start
+    for info in sorted(tensors.values(), key=lambda info: (info.start, info.stop)):
+        if info.start != reached:
+            kind = "overlaps another tensor" if info.start < reached else "leaves a gap before it"
+            where = f"it begins at byte {info.start - start} of the data, not at {reached - start}"
+            raise fault(name, f"{shortened(info.name)} {kind}: {where}")
+        reached = info.stop
+    if reached != stop:
+        rule = f"the tensors take {reached - start} bytes, but the file has {stop - start} for them; download it again"
+        raise fault(name, rule)
 
 
 def _read_shard(path: Path, limits: Limits) -> _Shard:
@@ -581,16 +473,4 @@ def _read_shard(path: Path, limits: Limits) -> _Shard:
         text = file.read(length)
     if len(text) != length:
         raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")
-    parse = _parsed_before if length <= _KEPT_BYTES else _parsed
-    return _Shard(parse(text, status.st_size, path.name, limits), status.st_mtime_ns)
-
-
-def _parsed(text: bytes, file_bytes: int, name: str, limits: Limits) -> Header:
-    return parse_header(text, file_bytes=file_bytes, name=name, limits=limits)
-
-
-_KEPT_BYTES = 2**18
-"""Maximum size of a header that is kept with what was parsed from it."""
-
-# A header depends on nothing but its bytes and the file's size, both of which are read each time.
-_parsed_before = lru_cache(maxsize=16)(_parsed)
+    return _Shard(parse_header(text, file_bytes=status.st_size, name=path.name, limits=limits), status.st_mtime_ns)

@@ -54,7 +54,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
     return {
         "limits": bounds,
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
-        "bits": {name.decode(): bits for name, bits in safetensors.BITS.items()},
+        "bits": safetensors.BITS,
         "plain": sorted(safetensors.PLAIN),
         "families": [*map(_row, families.FAMILIES), _row(_rotary())],
         "family": _row(families.DEFAULT),

@@ -69,13 +69,6 @@ interface ModelFiles {
   range: (name: string, start: number, stop: number, progress?: (done: number) => void) => Promise<Uint8Array<ArrayBuffer>>;
 }
 
-interface HeaderEntry {
-  name: [number, number];
-  dtype: string;
-  shape: string[] | null;
-  offsets: string[] | null;
-}
-
 interface TensorPlace {
   name: string;
   dtype: string;

@@ -208,6 +208,7 @@ def _bulk() -> dict[str, Callable[[], bytes]]:
         "bulk-dtypes": lambda: with_header(many(450_000, value='{"dtype":"","dtype":"","dtype":""}')),
         "bulk-metadata-objects": lambda: with_header("{" + '"__metadata__":{},' * (BIG // 18) + "}"),
         "bulk-metadata-pairs": lambda: metadata(many(2_000_000, value='""')),
+        "bulk-metadata-most-pairs": lambda: metadata(many(134_000, name="n" * 80, value=f'"{"x" * 80}"')),
         "bulk-metadata-wide-value": lambda: metadata(f'{{"a":"{wide}{"x" * BIG}"}}'),
         "bulk-metadata-wide-values-then-gap": lambda: metadata(many(9_900, value=f'"{wide}{"x" * 980}"')),
         "bulk-metadata-escapes-then-gap": lambda: metadata(f'{{"a":"{wide}{newline * 4_900_000}"}}'),

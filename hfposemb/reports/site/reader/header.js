@@ -1,13 +1,10 @@
-// The header of a safetensors file: the rules of checkpoints/safetensors/checkpoint.py, byte by byte.
+// The header of a safetensors file: the rules of checkpoints/safetensors/checkpoint.py.
 
-import { decoded, unquoted } from "./json_text.js";
+import { decoded, parseJson } from "./json_text.js";
 import { fault, foreign, quoted } from "./refusal.js";
 
-const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
-const [QUOTE, COMMA, COLON, OPEN, CLOSE, LIST, END, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x7b, 0x7d, 0x5b, 0x5d, 0x5c];
-const MOST_WHOLE = 19; // digits
-const MOST_AXES = 100_000;
-const SHAPE = "the header must be one object that maps names to dtype, shape and data_offsets of whole numbers";
+const [OPEN, CLOSE, SPACE, BACKSLASH] = [0x7b, 0x7d, 0x20, 0x5c];
+const FIELDS = ["dtype", "shape", "data_offsets"];
 
 /**
  * Return the length of a header in bytes.
@@ -49,254 +46,62 @@ export function parseHeader(text, fileBytes, file, rules) {
     const kind = foreign(text.subarray(0, 8), rules.magic);
     throw fault(file, kind || `the header must begin with '{'; found ${quoted(text.subarray(0, 40))}`);
   }
-  const { entries, metadata } = new HeaderScanner(text, file, rules.limits).whole();
-  const tensors = tensorsOf(entries, text, file, rules);
+  const last = text.findLast((byte) => byte !== SPACE);
+  if (last !== CLOSE) throw fault(file, `the header must end with '}'; found ${quoted(text.subarray(-40))}`);
+  const { header_bytes: most, tensors: count, metadata_keys: keys } = rules.limits;
+  const limit = text.includes(BACKSLASH) ? most / 2 : most, values = 8 * count + keys;
+  const { __metadata__: metadata, ...found } = parseJson(text, { file, limit, kind: "object", unique: true, values, rules });
+  if (Object.keys(found).length > count) throw fault(file, `a file may list at most ${count} tensors`);
+  const tensors = new Map(Object.entries(found).map(([name, entry]) => [name, placed(name, entry, file, rules)]));
+  const plain = decoded(text);
+  if (FIELDS.some((field) => plain.split(`"${field}"`).length <= tensors.size)) {
+    throw fault(file, "dtype, shape and data_offsets must be written without escapes");
+  }
   checkCover(tensors, fileBytes - 8 - text.length, file);
   const dataStart = 8 + text.length;
   return {
     tensors: new Map([...tensors].map(([name, { dtype, shape, begin, end }]) =>
       [name, { name, dtype, shape, start: dataStart + begin, stop: dataStart + end, file }])),
-    metadata: metadataOf(metadata, text, file, rules), fileBytes,
+    metadata: metadataOf(metadata, file, rules), fileBytes,
   };
 }
 
-/** Reads the text of a header: where names, dtypes, shapes and offsets are. */
-class HeaderScanner {
-  #at = 1;
-  /** @type {HeaderEntry[]} */
-  #entries = [];
-  /** @type {[number, number, number, number][] | null} */
-  #metadata = null;
-  #metadataBytes = 0;
-
-  /**
-   * @param {Uint8Array} text
-   * @param {string} file
-   * @param {SiteRules["limits"]} limits
-   */
-  constructor(text, file, limits) {
-    this.text = text;
-    this.file = file;
-    this.limits = limits;
-  }
-
-  /** @returns {{ entries: HeaderEntry[], metadata: { pairs: [number, number, number, number][], bytes: number } }} */
-  whole() {
-    this.#space();
-    if (this.text[this.#at] !== CLOSE) {
-      do {
-        this.#space();
-        this.#entry();
-        this.#space();
-      } while (this.text[this.#at] === COMMA && ++this.#at);
-    }
-    this.#expect(CLOSE);
-    while (this.text[this.#at] === 0x20) this.#at++;
-    if (this.#at < this.text.length) throw this.#wrong();
-    return { entries: this.#entries, metadata: { pairs: this.#metadata ?? [], bytes: this.#metadataBytes } };
-  }
-
-  #entry() {
-    const name = this.#string();
-    this.#colon();
-    if (this.#is(name, '"__metadata__"')) return this.#metadataValue();
-    this.#expect(OPEN);
-    this.#space();
-    if (this.text[this.#at] === COMMA) throw this.#wrong();
-    /** @type {HeaderEntry} */
-    const entry = { name, dtype: "", shape: null, offsets: null };
-    for (let turn = 0; turn < 3; turn++) {
-      if (turn) this.#expect(COMMA);
-      this.#space();
-      this.#field(entry);
-      this.#space();
-    }
-    this.#expect(CLOSE);
-    this.#entries.push(entry);
-    if (this.#entries.length > this.limits.tensors) {
-      throw fault(this.file, `a file may list at most ${this.limits.tensors} tensors`);
-    }
-  }
-
-  /** @param {HeaderEntry} entry */
-  #field(entry) {
-    const key = this.#string();
-    this.#colon();
-    if (this.#is(key, '"dtype"')) entry.dtype = this.#word();
-    else if (this.#is(key, '"shape"')) entry.shape = this.#wholes(MOST_AXES + 1);
-    else if (this.#is(key, '"data_offsets"')) entry.offsets = this.#wholes(2);
-    else throw this.#wrong();
-    if (entry.offsets && entry.offsets.length !== 2) throw this.#wrong();
-  }
-
-  #metadataValue() {
-    if (this.#metadata) throw fault(this.file, "__metadata__ must be unique; found it twice");
-    const begin = this.#at, pairs = this.#metadata = /** @type {[number, number, number, number][]} */ ([]);
-    if (String.fromCharCode(...this.text.subarray(begin, begin + 4)) === "null") {
-      this.#at += 4;
-      return;
-    }
-    this.#expect(OPEN);
-    this.#space();
-    while (this.text[this.#at] !== CLOSE) {
-      if (pairs.length) {
-        this.#expect(COMMA);
-        this.#space();
-      }
-      const key = this.#string();
-      this.#colon();
-      pairs.push([...key, ...this.#string()]);
-      if (pairs.length > this.limits.metadata_keys) {
-        throw fault(this.file, `__metadata__ may have at most ${this.limits.metadata_keys} keys`);
-      }
-      this.#space();
-    }
-    this.#at++;
-    this.#metadataBytes = this.#at - begin;
-  }
-
-  /** @returns {[number, number]} */
-  #string() {
-    const begin = this.#at;
-    this.#expect(QUOTE);
-    for (;;) {
-      const byte = this.text[this.#at];
-      if (byte === QUOTE) break;
-      if (byte === BACKSLASH) this.#at++;
-      if (!(this.text[this.#at] >= 0x20) && !(byte === BACKSLASH && this.text[this.#at] !== 0x0a)) throw this.#wrong();
-      if (this.#at >= this.text.length) throw this.#wrong();
-      this.#at++;
-    }
-    this.#at++;
-    return [begin, this.#at];
-  }
-
-  #word() {
-    const [begin, end] = this.#string();
-    const word = String.fromCharCode(...this.text.subarray(begin + 1, Math.min(end - 1, begin + 100)));
-    if (!/^\w+$/.test(word)) throw this.#wrong();
-    return word;
-  }
-
-  /**
-   * @param {number} most
-   * @returns {string[]}
-   */
-  #wholes(most) {
-    const found = /** @type {string[]} */ ([]);
-    this.#expect(LIST);
-    this.#space();
-    while (this.text[this.#at] !== END) {
-      if (found.length) {
-        this.#expect(COMMA);
-        this.#space();
-      }
-      const begin = this.#at;
-      while (this.text[this.#at] >= 0x30 && this.text[this.#at] <= 0x39) this.#at++;
-      const digits = this.text.subarray(begin, this.#at);
-      const isLong = digits.length > MOST_WHOLE || found.length === most;
-      if (!digits.length || isLong || (digits.length > 1 && digits[0] === 0x30)) throw this.#wrong();
-      found.push(String.fromCharCode(...digits));
-      this.#space();
-    }
-    this.#at++;
-    return found;
-  }
-
-  /**
-   * @param {[number, number]} span
-   * @param {string} text
-   */
-  #is([begin, end], text) {
-    return end - begin === text.length && String.fromCharCode(...this.text.subarray(begin, end)) === text;
-  }
-
-  #colon() {
-    this.#space();
-    this.#expect(COLON);
-    this.#space();
-  }
-
-  #space() {
-    while (SPACE.has(this.text[this.#at])) this.#at++;
-  }
-
-  /** @param {number} byte */
-  #expect(byte) {
-    if (this.text[this.#at] !== byte) throw this.#wrong();
-    this.#at++;
-  }
-
-  #wrong() {
-    const rest = quoted(this.text.subarray(this.#at, this.#at + 60));
-    return fault(this.file, `${SHAPE}; byte ${8 + this.#at} reads ${rest}`);
-  }
-}
-
 /**
- * Decode a string of the header.
- * @param {Uint8Array} raw with its quotes
- * @param {string} file
- * @returns {string}
- */
-function textOf(raw, file) {
-  let text = null;
-  try {
-    text = unquoted(decoded(raw));
-  } catch {
-    // it is not UTF-8
-  }
-  if (text === null) throw fault(file, `text in the header must be UTF-8; found ${quoted(raw.subarray(0, 60))}`);
-  return text;
-}
-
-/**
- * @param {HeaderEntry[]} entries
- * @param {Uint8Array} text
+ * Return what the header says of a tensor, or refuse it.
+ * @param {string} name
+ * @param {any} entry
  * @param {string} file
  * @param {SiteRules} rules
- * @returns {Map<string, { dtype: string, shape: number[], begin: number, end: number }>}
  */
-function tensorsOf(entries, text, file, rules) {
-  const found = new Map();
-  for (const { name: [begin, end], dtype, shape, offsets } of entries) {
-    if (end - begin > rules.limits.name_bytes + 2) {
-      throw fault(file, `a tensor's name may have at most ${rules.limits.name_bytes} bytes`);
-    }
-    const name = textOf(text.subarray(begin, end), file);
-    if (!name || /[\p{C}\p{Z}]/u.test(name.replaceAll(" ", ""))) {
-      throw fault(file, `${quoted(name)} is not a valid tensor name; it must be printable`);
-    }
-    if (name === "__metadata__") throw fault(file, "__metadata__ must map strings to strings; found a tensor of this name");
-    if (found.has(name)) throw fault(file, `tensor names must be unique; found ${quoted(name)} twice`);
-    if (!dtype || !shape || !offsets) {
-      throw fault(file, `${quoted(name)} must have dtype, shape and data_offsets, each once`);
-    }
-    found.set(name, placed(name, dtype, shape, offsets, { file, rules }));
+function placed(name, entry, file, rules) {
+  /** @param {string} rule */
+  const wrong = (rule) => fault(file, `${quoted(name)} ${rule}`);
+  const { rank, name_bytes: longest } = rules.limits;
+  if (!name || /[\p{C}\p{Z}]/u.test(name.replaceAll(" ", ""))) throw wrong("is not a valid tensor name; it must be printable");
+  if (new TextEncoder().encode(name).length > longest) throw wrong(`is too long; a tensor's name may have at most ${longest} bytes`);
+  if (entry === null || typeof entry !== "object" || Object.keys(entry).sort().join() !== [...FIELDS].sort().join()) {
+    throw wrong("must have dtype, shape and data_offsets, and nothing else");
   }
-  return found;
+  const { dtype, shape, data_offsets: offsets } = entry;
+  if (!areWhole(shape) || !areWhole(offsets)) throw wrong("must have lists of whole numbers as shape and data_offsets");
+  const bits = typeof dtype === "string" && Object.hasOwn(rules.bits, dtype) ? rules.bits[dtype] : 0;
+  if (!bits) throw wrong(`has the dtype ${quoted(String(dtype))}, which is not a safetensors dtype`);
+  if (shape.length > rank) throw wrong(`has ${shape.length} axes, the limit is ${rank}`);
+  const product = shape.filter(Boolean).reduce((all, length) => all * BigInt(length), BigInt(bits));
+  if (product >= 2n ** 63n) throw wrong(`has a shape that overflows: ${quoted(shape.join(","))}`);
+  const size = shape.every(Boolean) ? Number(product) / 8 : 0, [begin, end] = offsets;
+  if (offsets.length !== 2 || size !== end - begin) {
+    throw wrong(`needs ${size} bytes, but has the data_offsets ${quoted(offsets.join(",").slice(0, 60))}`);
+  }
+  return { dtype, shape, begin, end };
 }
 
 /**
- * @param {string} name
- * @param {string} dtype
- * @param {string[]} axes
- * @param {string[]} offsets
- * @param {{ file: string, rules: SiteRules }} context
+ * @param {unknown} list
+ * @returns {list is number[]}
  */
-function placed(name, dtype, axes, offsets, { file, rules }) {
-  const bits = rules.bits[dtype], { rank } = rules.limits;
-  if (bits === undefined) throw fault(file, `${quoted(name)} has the dtype ${quoted(dtype)}, which is not a safetensors dtype`);
-  if (axes.length > rank) throw fault(file, `${quoted(name)} has ${axes.length} axes, the limit is ${rank}`);
-  const lengths = axes.map(BigInt), [begin, end] = offsets.map(BigInt);
-  const product = lengths.filter(Boolean).reduce((all, length) => all * length, BigInt(bits));
-  if (product >= 2n ** 63n) throw fault(file, `${quoted(name)} has a shape that overflows: ${quoted(axes.join(","))}`);
-  const size = lengths.some((length) => !length) ? 0n : product;
-  if (size !== 8n * (end - begin)) {
-    const where = `${dtype} of shape [${axes.join(", ").slice(0, 60)}] from byte ${begin} to ${end} of the data`;
-    throw fault(file, `${quoted(name)} has ${where}, but needs ${Number(size) / 8} bytes`);
-  }
-  return { dtype, shape: lengths.map(Number), begin: Number(begin), end: Number(end) };
+function areWhole(list) {
+  return Array.isArray(list) && list.every((one) => Number.isInteger(one) && one >= 0 && !Object.is(one, -0));
 }
 
 /**
@@ -321,21 +126,19 @@ function checkCover(tensors, dataBytes, file) {
 }
 
 /**
- * @param {{ pairs: [number, number, number, number][], bytes: number }} metadata
- * @param {Uint8Array} text
+ * @param {any} found null where MLX has none
  * @param {string} file
  * @param {SiteRules} rules
  * @returns {Map<string, string>}
  */
-function metadataOf({ pairs, bytes }, text, file, rules) {
-  const { metadata_bytes: most, metadata_keys: keys } = rules.limits, found = new Map();
-  if (bytes > most) throw fault(file, `__metadata__ may have at most ${most} bytes; found ${bytes}`);
-  for (const [begin, end, from, to] of pairs) {
-    const key = textOf(text.subarray(begin, end), file);
-    if (found.has(key) || found.size === keys) {
-      throw fault(file, `__metadata__ may have at most ${keys} different keys; found ${quoted(key)} after ${found.size}`);
-    }
-    found.set(key, textOf(text.subarray(from, to), file));
+function metadataOf(found, file, rules) {
+  const { metadata_bytes: most, metadata_keys: keys } = rules.limits, pairs = Object.entries(found ?? {});
+  if (typeof (found ?? {}) !== "object" || Array.isArray(found) || pairs.some(([, value]) => typeof value !== "string")) {
+    throw fault(file, "__metadata__ must map strings to strings");
   }
-  return found;
+  const bytes = new TextEncoder().encode(pairs.flat().join("")).length;
+  if (bytes > most || pairs.length > keys) {
+    throw fault(file, `__metadata__ may have at most ${most} bytes and ${keys} keys; found ${bytes} and ${pairs.length}`);
+  }
+  return new Map(pairs);
 }

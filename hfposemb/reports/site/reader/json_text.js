@@ -18,16 +18,17 @@ const WORDS = { true: true, false: false, null: null, NaN, Infinity, "-Infinity"
  * @param {number} rules.limit largest size in bytes; a quarter of it for text that is not ASCII
  * @param {"object" | "array"} rules.kind of the value
  * @param {boolean} [rules.unique] whether a key may stand once only in an object
+ * @param {number} [rules.values] largest number of values
  * @param {SiteRules} rules.rules
  * @returns {any}
  */
-export function parseJson(raw, { file, limit, kind, unique = false, rules }) {
+export function parseJson(raw, { file, limit, kind, unique = false, values, rules }) {
   const isPlain = !raw.some((byte) => byte > 127);
   if (raw.length > (isPlain ? limit : limit / 4)) {
     throw fault(file, `has ${raw.length} bytes; the limit is ${limit}, or a quarter of that for text that is not ASCII`);
   }
-  const values = raw.reduce((count, byte) => count + (byte === 0x2c || byte === 0x5b || byte === 0x7b ? 1 : 0), 0);
-  if (values > rules.limits.json_values) throw fault(file, `has more than ${rules.limits.json_values} values`);
+  const most = values ?? rules.limits.json_values;
+  if (separated(raw) > most) throw fault(file, `has more than ${most} values`);
   let found;
   try {
     found = new JsonReader(decoded(raw), unique).whole();
@@ -41,27 +42,26 @@ export function parseJson(raw, { file, limit, kind, unique = false, rules }) {
 }
 
 /**
+ * Return the number of separators outside strings.
+ * @param {Uint8Array} raw
+ */
+function separated(raw) {
+  let count = 0, inside = false;
+  for (let at = 0; at < raw.length; at++) {
+    if (raw[at] === 0x22) inside = !inside;
+    else if (inside) at += raw[at] === 0x5c ? 1 : 0;
+    else if (raw[at] === 0x2c || raw[at] === 0x5b || raw[at] === 0x7b) count++;
+  }
+  return count;
+}
+
+/**
  * Decode UTF-8; throws where it is none.
  * @param {Uint8Array} raw
  * @returns {string}
  */
 export function decoded(raw) {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(raw);
-}
-
-/**
- * Decode a JSON string with its quotes, which is well-formed but for its escapes; null if it is no JSON string, or has
- * half a character.
- * @param {string} text
- * @returns {string | null}
- */
-export function unquoted(text) {
-  try {
-    const found = JSON.parse(text);
-    return typeof found === "string" && isWhole(found) ? found : null;
-  } catch {
-    return null;
-  }
 }
 
 /**
