@@ -314,6 +314,8 @@ def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str
     assert len(panel.lists) == 1
     assert "other has no token “queen”; closest spelling: “quean”" in panel.foot
     assert "Sinusoid is a formula for positions" in panel.foot
+    (absent,) = token_neighbours.word_panels(session, session.open((other,)), chosen_word.Word("king"))
+    assert "king" not in absent.message, "the word that is not there is not what to try instead"
 
 
 def test_page_without_tokens_says_why() -> None:

@@ -119,7 +119,7 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
             help=HELP["neighbours"],
             message=""
             if near
-            else f"{_who_has(session, opened, word)}Try another word, such as king, or click a dot of the map.",
+            else f"{_who_has(session, opened, word)}Try another word or an id, or click a dot of the map.",
             foot=" ".join([f"{tinted}Number: {cosine(centred)}.", *notes]),
             recipe=token_snippets.neighbours(
                 {one.source: one.row for one in near if one.row is not None}, k=NEIGHBOURS, centred=centred
