@@ -142,7 +142,7 @@ def _arrived(page: Page, picture: Picture) -> None:
         f"() => document.querySelectorAll('[role=tab]')[{place}]?.getAttribute('aria-selected') === 'true'"
     )
     if "lesson=" in picture.query:
-        page.locator(".lesson h2").wait_for()
+        page.locator(".lesson-card h2").wait_for()
     still(page)
     unfinished = ".work, .bones, .late-tab"  # jobs, and what stands for panels that are not there yet
     page.wait_for_function(f"() => ![...document.querySelectorAll('{unfinished}')].some((one) => one.offsetWidth)")

@@ -134,7 +134,7 @@ class Card:
     def drawn(cls) -> Card:
         """Create the card, hidden until a lesson is open."""
         number = State("")
-        with gr.Column(visible=False, elem_classes="lesson") as box:
+        with gr.Column(visible=False, elem_classes="lesson-card") as box:
             head = gr.HTML("", js_on_load=CARD_JS, apply_default_css=False, elem_classes="lesson-head")
             guess = gr.Radio([], label="What do you expect?", min_width=200)
             reveal = gr.Button("Reveal", scale=0, min_width=160)

@@ -474,16 +474,13 @@ def _read_shard(path: Path, limits: Limits) -> _Shard:
         text = file.read(length)
     if len(text) != length:
         raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")
-    parse = _parsed_before if length <= _KEPT_BYTES else _parsed
-    return _Shard(parse(text, status.st_size, path.name, limits), status.st_mtime_ns)
-
-
-def _parsed(text: bytes, file_bytes: int, name: str, limits: Limits) -> Header:
-    return parse_header(text, file_bytes=file_bytes, name=name, limits=limits)
+    parse = _parsed_before if length <= _KEPT_BYTES else parse_header
+    header = parse(text, file_bytes=status.st_size, name=path.name, limits=limits)
+    return _Shard(header, status.st_mtime_ns)
 
 
 _KEPT_BYTES = 2**18
 """Maximum size of a header that is kept with what was parsed from it."""
 
 # A header depends on nothing but its bytes and the file's size, both of which are read each time.
-_parsed_before = lru_cache(maxsize=16)(_parsed)
+_parsed_before = lru_cache(maxsize=16)(parse_header)

@@ -17,7 +17,7 @@ def start(page: Page, site: Callable[..., str]) -> Locator:
     """Open the app; return the card of the lesson."""
     page.goto(site())
     drawn(page)
-    return page.locator(".lesson")
+    return page.locator(".lesson-card")
 
 
 def query(page: Page) -> dict[str, list[str]]:
@@ -45,7 +45,7 @@ def test_a_wrong_guess_the_next_lesson_and_the_way_out(page: Page, site: Callabl
     said = play(page, card, 7, wrong)
     assert f"Not quite. Measured: {LESSONS[6].choices[2]}." in said
     assert "Untrained: distance alone explains 1\u00a0%" in said
-    assert page.evaluate("document.activeElement.closest('.lesson') !== null")
+    assert page.evaluate("document.activeElement.closest('.lesson-card') !== null")
 
     card.get_by_role("link", name="Next: The sum can keep").click()
     said = play(page, card, 8, 2)
