@@ -315,7 +315,10 @@ def test_unknown_word_names_the_nearest_spelling(tmp_path: Path, pair: tuple[str
     assert "other has no token “queen”; closest spelling: “quean”" in panel.foot
     assert "Sinusoid is a formula for positions" in panel.foot
     (absent,) = token_neighbours.word_panels(session, session.open((other,)), chosen_word.Word("king"))
-    assert "king" not in absent.message, "the word that is not there is not what to try instead"
+    pairs = word_pairs.pair_panels(session, session.open((other,)), "king, quean").panels[0]
+    for said in (absent.message, pairs.message.removeprefix("other has no token “king”. ")):
+        assert said
+        assert "king" not in said, "the word that is not there is not what to try instead"
 
 
 def test_page_without_tokens_says_why() -> None:

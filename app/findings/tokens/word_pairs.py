@@ -59,7 +59,7 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         return Panel(
             key,
             f"{source.name} has too few of these words",
-            message=f"{absent}Enter at least two words that it has, separated by commas, such as king, queen.",
+            message=f"{absent}Enter at least two words or ids that it has, separated by commas.",
         )
     try:
         found = session.library.result(

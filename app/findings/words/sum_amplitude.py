@@ -164,7 +164,7 @@ def anchor_panel(view: View, empty: Panel) -> Panel:
     notes = [_missing(view.table, word) for word in missing]
     rows = view.anchor_rows
     if not rows:
-        raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word, such as queen"]))
+        raise HfposembError(" ".join([*notes, "Enter a token of the model as an anchor word"]))
     found = view.anchors()
     chance = (found.chance_low + found.chance_high) / 2
     band = (found.chance_low, found.chance_high)
