@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def require_umap() -> None:
     require("umap", package="umap-learn", extra="umap", purpose="UMAP")
 
 
+@cache
 def compiled_umap() -> Any:
     """Return umap-learn, with compiled code read from disk where available.
 
