@@ -9,17 +9,18 @@ ALL = 0.9995
 
 
 def number(value: float, *, digits: int = 3) -> str:
-    """Format a number with a true minus sign and without a leading zero; from 1,000 on without decimals.
+    """Format a number with a true minus sign and no leading zero; from 1,000 on without decimals, from 10¹² as 1e+12.
 
     Args:
         value: The number.
         digits: Digits after the decimal point.
 
     Examples:
-        >>> [number(value) for value in (0.69, -0.5, 1024.2, 0.0, 2.0)]
-        ['.690', '−.500', '1,024', '.000', '2.000']
+        >>> [number(value) for value in (0.69, -0.5, 1024.2, 0.0, 2.0, -3e38)]
+        ['.690', '−.500', '1,024', '.000', '2.000', '−3e+38']
     """
-    text = f"{value:,.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
+    size = abs(value)
+    text = f"{value:,.{digits}f}" if size < 1000 else f"{value:,.0f}" if size < 1e12 else f"{value:.3g}"
     sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
     if not text.strip("0."):
         sign = ""

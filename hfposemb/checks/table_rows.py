@@ -73,7 +73,8 @@ def facts_of(table: EmbeddingTable, spans: list[range]) -> RowFacts:
         for start in range(span.start, span.stop, step):
             stop = min(start + step, span.stop)
             vectors = np.ascontiguousarray(table.rows(start, stop))
-            good = np.asarray(np.isfinite(vectors).all(axis=1))
+            with np.errstate(over="ignore"):
+                good = np.asarray(np.isfinite(np.asarray(vectors, np.float32)).all(axis=1))
             safe = np.where(good[:, None], vectors, 0).astype(np.float64)
             finite.append(good)
             norms.append(np.sqrt(np.einsum("ij,ij->i", safe, safe)))
@@ -122,7 +123,7 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     padding = padding if isinstance(padding, int) else None
     where = str(table.provenance.file or "")
     yield from _not_finite(facts, where, str(table.provenance.tensor))
-    yield from _one_table(facts, where)
+    yield from _one_table(facts, where, str(table.provenance.tensor))
     yield from _in_use(facts, used, padding, where)
     yield from _zero(facts, set(used), tokens, padding, where)
     yield from _equal(facts, set(used), tokens, source.name, where)
@@ -199,10 +200,10 @@ def _not_finite(facts: RowFacts, file: str, tensor: str) -> Iterator[Finding]:
         yield finding("not-finite", said, file=file or None, rows=len(wrong), row=int(wrong[0]))
 
 
-def _one_table(facts: RowFacts, file: str) -> Iterator[Finding]:
+def _one_table(facts: RowFacts, file: str, tensor: str, severity: Severity | None = None) -> Iterator[Finding]:
     if len(facts.rows) > 2 and len(set(facts.digests)) == 1 and facts.finite.all():
-        said = f"all {len(facts.rows):,} rows that were read are equal, with the norm {facts.norms[0]:.4g}"
-        yield finding("one-table", said, file=file or None, rows=len(facts.rows))
+        said = f"all {len(facts.rows):,} rows of {tensor} that were read are equal, with the norm {facts.norms[0]:.4g}"
+        yield finding("one-table", said, severity=severity, file=file or None, rows=len(facts.rows))
 
 
 def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: str) -> Iterator[Finding]:
@@ -308,8 +309,11 @@ def _rows(table: EmbeddingTable) -> Iterator[Finding]:
     if not facts.finite.all():
         yield from _not_finite(facts, file or "", tensor)
         return
+    if len(set(facts.digests)) == 1:
+        yield from _one_table(facts, file or "", tensor, "suspicious")  # some models are trained without an order
+        return
     zero = facts.rows[facts.norms == 0]
-    if 0 < len(zero) < rows:
+    if len(zero):
         said = f"{len(zero):,} of {rows:,} rows of {tensor} are zero; the first is position {zero[0]:,}"
         yield finding("positions-zero", said, file=file, rows=len(zero), first=int(zero[0]))
     groups = facts.groups()

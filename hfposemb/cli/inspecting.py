@@ -375,7 +375,8 @@ def run_changes(given: argparse.Namespace) -> None:
         second = opened_source(given)
         base = base_of(given.source, revision=given.revision) if given.base is True else given.base
         first = extract(base, allow_full_download=allow)
-    wanted = given.table if given.tensor is None else "tensor"
+    tokens = any("token" in one.tables for one in (first, second))  # rows of one role in both
+    wanted = "tensor" if given.tensor is not None else given.table or ("token" if tokens else "position")
     found = row_changes(role_of(first, wanted), role_of(second, wanted))
     print_result(found.listed(given.count), found.to_dict(given.count), given)
 

@@ -325,7 +325,7 @@ def short(value: float, unit: str) -> str:
         return f"{value:.0f}"
     size = abs(value)
     digits = 2 if unit == "%" or (size >= 10 and unit != "norm") else 3 if size >= 0.1 else 4
-    text = f"{value:.{digits}f}"
+    text = f"{value:.{digits}f}" if size < 1e7 else f"{value:.2e}"
     text = text if text.strip("-.0") else text.lstrip("-")
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 

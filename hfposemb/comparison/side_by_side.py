@@ -191,7 +191,7 @@ def _source_figures(source: Embeddings, words: Sequence[str], *, k: int, draws: 
                 found = neighbours(tables.token, row, k=k)
                 near[word] = tuple(zip(found.labels, map(float, found.values), strict=True))
         if absent := [word for word in words if word not in near]:
-            notes.append(f"no neighbours for {', '.join(absent)}: not a single token with a nonzero vector")
+            notes.append(f"no neighbours for {', '.join(absent)}: no token is spelled so, or its row has no direction")
     return SourceFigures(
         source=source.name,
         kind=kind,

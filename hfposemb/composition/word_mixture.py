@@ -166,7 +166,8 @@ def mixture(
     barred = words.spellings(row)
     candidates = int(words.usable.sum() - words.usable[barred].sum())
     if candidates < k:
-        raise InputError(f"{candidates:,} words of {table.name} can join a mixture of {k}; give a smaller k")
+        advice = "give a smaller k" if candidates else "its other rows are spelled like it, equal, zero or not finite"
+        raise InputError(f"{candidates:,} words of {table.name} can join a mixture of {k}; {advice}")
     target = np.asarray(table.take(np.array([row])), np.float64)[0] - words.mean
     found = matching_pursuit(target[None], k, lambda left: words.closeness(left, barred), words.directions, signed=True)
     rows, explained = found.rows[0], found.explained[0]

@@ -91,7 +91,8 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
     [[0.6, 0.8]]
     """
     rows = np.asarray(vectors, np.float64)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
     known = np.isfinite(norms) & (norms > 0)
     return np.asarray(np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known))
 

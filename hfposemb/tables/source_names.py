@@ -85,6 +85,9 @@ def _called(text: str) -> tuple[str, ...]:
             return path_names(path)
 
 
+_WEIGHTS = re.compile(r"(\w+_)?model([-.].*)?\.safetensors")
+"""Names that libraries give to the weights of any model, which the folder tells apart."""
+
 _PART = re.compile(r"[^-_./ ]{1,8}[-_./ ]*|[-_./ ]+")
 
 
@@ -114,7 +117,7 @@ def path_names(path: PurePath) -> tuple[str, ...]:
 
     For ``/runs/a/final/model`` they are ``final/model``, since ``model`` is generic, then ``a/…/model``.
     """
-    folder = path.parent if path.suffix == ".safetensors" else path
+    folder = path.parent if _WEIGHTS.fullmatch(path.name) else path
     parts = [part for part in Path(folder).absolute().parts if part not in ("/", "\\")]
     if not parts:
         return (str(path),)

@@ -425,10 +425,14 @@ class EmbeddingTable(Answering):
 
     @lazy_attribute
     def finite(self) -> NDArray[np.bool_]:
-        """Mask [rows] of the rows without NaN or Inf; all computations leave the others out and report it."""
+        """Mask [rows] of the rows without NaN or Inf; all computations leave the others out and report it.
+
+        Numbers that float32 does not hold count as infinite: no model computes with them, and their squares overflow.
+        """
         mask = np.empty(self.shape[0], bool)
         for start, vectors in walk(self):
             with np.errstate(over="ignore", invalid="ignore"):
+                vectors = np.asarray(vectors, np.float32)
                 # NaN and Inf remain in a sum; a row whose sum is neither has neither.
                 finite = np.isfinite(np.einsum("ij->i", vectors))
             rest = np.flatnonzero(~finite)

@@ -121,6 +121,7 @@ def test_a_row_that_is_not_finite_is_passed_over() -> None:
     assert found["bounded"].value == 1
     assert found["neighbours apart"].verdict == "met"
     assert all(item.value is None or np.isfinite(item.value) for item in found.items)
+    assert "inf" not in str(found)
 
 
 def test_rows_without_a_finite_neighbour_are_still_unique() -> None:

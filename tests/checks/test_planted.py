@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 
 import hfposemb as hpe
@@ -151,6 +152,7 @@ PLANTS: dict[str, tuple[Callable[[Path], Path], Plant, str, str]] = {
     "a zero row": (llama, set_rows(EMBED, 5, 0), "zero-rows", "suspicious"),
     "a row of NaN": (llama, set_rows(EMBED, 11, np.nan), "not-finite", "wrong"),
     "an infinite number": (bert, set_rows(PLACES, (9, 3), np.inf), "not-finite", "wrong"),
+    "positions that were never filled": (bert, set_rows(PLACES, slice(None), 0), "one-table", "suspicious"),
     "no token table": (llama, drop(EMBED), "table-missing", "wrong"),
     "an empty token table": (llama, edits(emptied), "table-missing", "wrong"),
     "no positions": (bert, drop(PLACES), "table-missing", "wrong"),
@@ -289,6 +291,13 @@ def test_planted_faults_are_found(name: str, tmp_path: Path) -> None:
     assert "\n" not in one.message + one.why + one.fix
     if severity != "wrong":
         assert found.passed, f"nothing else is wrong: {found}"
+
+
+def test_the_line_for_numbers_that_are_not_finite_mends_every_table() -> None:
+    """Of words, positions and biases alike: what is not finite in the positions is none of the words' business."""
+    model = torch.nn.ParameterList([torch.tensor([[np.nan, 1.0]]), torch.tensor([np.inf])])
+    exec(RULES["not-finite"].fix, {"model": model})
+    assert [weights.tolist() for weights in model.parameters()] == [[[0, 1]], [0]]
 
 
 def test_every_fault_has_its_own_finding() -> None:

@@ -63,3 +63,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert {one["row"] for one in json.loads(capsys.readouterr().out)["listed"]} == {7, 9}
     assert main(["changes", str(adapter)]) == 1
     assert "or one adapter with --base" in capsys.readouterr().err
+
+
+def test_rows_of_words_are_not_compared_with_positions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, tensor in (("words", "wte.weight"), ("places", "wpe.weight")):
+        save_file({tensor: ROWS}, tmp_path / f"{name}.safetensors")
+    assert main(["changes", *(str(tmp_path / f"{name}.safetensors") for name in ("places", "words"))]) == 1
+    assert "places.safetensors has no token table" in capsys.readouterr().err

@@ -412,6 +412,7 @@ def profile_note(left: Residuals, right: Residuals) -> tuple[str, dict[str, floa
         related = float(np.corrcoef(*logs)[0, 1]) if min(float(values.std()) for values in logs) > 0 else 0.0
         if related >= ALIKE and min(folds) >= VARIES:
             alike[name] = related
-        how = f"{folds[0]:.1f}- and {folds[1]:.1f}-fold (correlation {number(related, digits=2)})"
+        first, second = (number(fold, digits=1) for fold in folds)
+        how = f"{first}- and {second}-fold (correlation {number(related, digits=2)})"
         said.append(f"the {name} varies {how}")
     return f"along the tables, in {PARTS} parts, {' and '.join(said)}", alike

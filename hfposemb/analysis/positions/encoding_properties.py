@@ -229,8 +229,8 @@ class _Scheme:
     @lazy_attribute
     def steps(self) -> NDArray[np.float64]:
         """The distances of neighbouring rows [n − 1]; NaN next to a row that is not finite."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.linalg.norm(np.diff(self.rows, axis=0), axis=1))
+        finite = np.where(self.table.finite[:, None], self.rows, np.nan)
+        return np.asarray(np.linalg.norm(np.diff(finite, axis=0), axis=1))
 
 
 def _more(count: int) -> tuple[int, int]:
