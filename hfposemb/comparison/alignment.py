@@ -366,6 +366,8 @@ def align(  # noqa: PLR0913 - keywords with defaults
     rows = shared_rows(left, right, role, fold_case=fold_case)
     shared, smaller = len(rows), min(table.shape[0] for table in tables)
     notes: list[str] = []
+    if role == "token" and not tables[0].has_names:
+        notes.append("no tokens are known: rows of one number are compared as if they were one token")
     if role == "token" and shared > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(shared, sample, replace=False))]
         notes.append(f"measured on {sample:,} of {shared:,} shared tokens, sampled with seed {seed}")

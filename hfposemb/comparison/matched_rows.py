@@ -56,8 +56,23 @@ def _same_positions(left: EmbeddingTable, right: EmbeddingTable) -> NDArray[np.i
     return np.stack([both, both], axis=1)
 
 
+def with_names(table: EmbeddingTable) -> EmbeddingTable:
+    """Return a table. Raises ``InputError`` if its rows have no names but their numbers."""
+    if not table.has_names:
+        raise InputError(
+            f"{table.name} has no tokens, only numbers of rows; open it with its tokenizer, or give labels"
+        )
+    return table
+
+
 def _same_tokens(left: EmbeddingTable, right: EmbeddingTable, *, fold_case: bool) -> NDArray[np.int64]:
-    """Return the pairs of rows [shared, 2] of tokens with the same text, in the order of the left table."""
+    """Return the pairs of rows [shared, 2] of tokens with the same text, in the order of the left table.
+
+    Where neither has names, rows of one number; a number is no text that the other's tokens could be matched with.
+    """
+    if not left.has_names and not right.has_names:
+        return _same_positions(left, right)
+    left, right = map(with_names, (left, right))
     rows = [by_text(table, fold_case=fold_case) for table in (left, right)]
     usable = [directed(table) for table in (left, right)]
     pairs = [

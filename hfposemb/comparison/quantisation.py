@@ -239,7 +239,8 @@ def _pairs(original: Embeddings, quantised: Embeddings) -> NDArray[np.int64]:
     if left.shape[1] != right.shape[1]:
         widths = f"{left.shape[1]} and {right.shape[1]}"
         raise InputError(f"the token tables are {widths} wide; quantisation keeps the width, so they are not one model")
-    if left.shape[0] != right.shape[0] or left.labels.texts != right.labels.texts:
+    numbered = not (left.has_names and right.has_names)
+    if left.shape[0] != right.shape[0] or not (numbered or left.labels.texts == right.labels.texts):
         return shared_rows(original, quantised, "token")
     rows = np.flatnonzero(directed(left) & right.finite)
     if len(rows) < FEWEST:

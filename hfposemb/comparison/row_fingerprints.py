@@ -172,11 +172,6 @@ def token_hashes(table: EmbeddingTable) -> Hashes:
     return np.where(labels.classes == _PADDING, np.uint64(0), hashes)
 
 
-def named(table: EmbeddingTable) -> bool:
-    """Return whether the rows of a table have names other than their numbers."""
-    return table.named is not None and not table.labels.note
-
-
 def of_table(source: Embeddings, among: Hashes | None = None, hashes: Hashes | None = None) -> Fingerprint:
     """Return the fingerprint of a source, reading at most 256 rows.
 
@@ -207,7 +202,7 @@ def of_table(source: Embeddings, among: Hashes | None = None, hashes: Hashes | N
         kept.stored_dtype,
         _exact(vectors),
         table.shape[0],
-        len(distinct) if named(table) else 0,
+        len(distinct) if table.has_names else 0,
         blake2b(hashes[hashes > 0].tobytes(), digest_size=16).hexdigest(),
         distinct[:SKETCH],
         anchors,

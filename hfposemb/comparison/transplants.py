@@ -29,7 +29,8 @@ from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from ..tables.tabular import Columns, Facts, Tabular
-from .row_fingerprints import as_open, named
+from .matched_rows import with_names
+from .row_fingerprints import as_open
 from .table_side import NEIGHBOURS, directions
 
 Method: TypeAlias = Literal["mean", "subword", "omp"]
@@ -257,12 +258,7 @@ def _notes(base: Embeddings | EmbeddingTable) -> tuple[str, ...]:
 
 def _table(model: Embeddings | EmbeddingTable) -> EmbeddingTable:
     """Return the table of a model whose rows have names."""
-    table = model if isinstance(model, EmbeddingTable) else model.token
-    if not named(table):
-        raise InputError(
-            f"{table.name} has no tokens, only numbers of rows; open it with its tokenizer, or give labels"
-        )
-    return table
+    return with_names(model if isinstance(model, EmbeddingTable) else model.token)
 
 
 def token_keys(table: EmbeddingTable) -> dict[str, int]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal
 from ..comparison.merged_rows import merge_preview
 from ..comparison.quantisation import QuantisationDamage, quantised_forms
 from ..comparison.results import Comparison
-from ..comparison.row_fingerprints import named
 from ..comparison.side_by_side import Run, compare, of_parts
 from ..errors import InputError
 from ..figures import style
@@ -154,7 +153,7 @@ def _vocabulary(found: VocabularyDifference) -> str:
 
 def _add_origins(page: Page) -> None:
     """Tell of every two models with tokens whether one was made from the other, and what a merge would do."""
-    having = [place for place, one in enumerate(page.sources) if "token" in one.tables and named(one.token)]
+    having = [place for place, one in enumerate(page.sources) if "token" in one.tables and one.token.has_names]
     cards = []
     for a, b in combinations(having, 2):
         merged = merge_preview(page.sources[a], page.sources[b])

@@ -208,11 +208,9 @@ def trajectory(
             f"list those of a run: hpe.revisions({given or 'owner/name'!r}, 'step*')"
         )
     steps = dict(named)
-    rows, labels = _followed(read(named[-1][0]), role)
-    tasks = [
-        _Task(source, read, role, rows, labels if role == "token" else (), tuple(one.name for one in measures), draws)
-        for source in steps
-    ]
+    rows, labels, texts = _followed(read(named[-1][0]), role)
+    names = tuple(one.name for one in measures)
+    tasks = [_Task(source, read, role, rows, texts, names, draws) for source in steps]
     found: dict[str, _Moment] = {}
     with engine.running() as pool:
         for done, moment in enumerate(pool.each(_moment, tasks), 1):
@@ -254,7 +252,7 @@ def _measures(role: Role, metrics: Collection[str] | None) -> list[Measure]:
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """One checkpoint as work: the ``rows`` of the last one to follow, and for tokens their ``texts``."""
+    """One checkpoint as work: the ``rows`` of the last one to follow, and the ``texts`` of tokens if they are known."""
 
     source: str
     read: Read
@@ -277,16 +275,17 @@ class _Moment:
     figures: Mapping[str, Figure] = field(default_factory=dict)
 
 
-def _followed(last: Embeddings, role: Role) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the rows of the last table that are followed, and their names."""
+def _followed(last: Embeddings, role: Role) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[str, ...]]:
+    """Return the rows of the last table that are followed, their labels, and their texts unless they are numbered."""
     table, _ = tables_of(last, last, role)
     usable = directed(table)
-    if role == "position":
-        rows = np.flatnonzero(usable)
-        return _sampled(rows), tuple(table.labels[int(row)] for row in _sampled(rows))
+    if role == "position" or not table.has_names:
+        rows = _sampled(np.flatnonzero(usable))
+        return rows, tuple(table.labels[int(row)] for row in rows), ()
     named = {row: text for text, row in by_text(table).items() if usable[row]}
     rows = _sampled(np.array(sorted(named), np.int64))
-    return rows, tuple(named[int(row)] for row in rows)
+    texts = tuple(named[int(row)] for row in rows)
+    return rows, texts, texts
 
 
 def _sampled(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -311,7 +310,7 @@ def _moment(task: _Task, permits: Permits) -> _Moment:
 def _read(task: _Task) -> _Moment:
     source = task.read(task.source)
     table, _ = tables_of(source, source, task.role)
-    if task.role == "position":
+    if not (task.texts and table.has_names):  # of one model, so the row of a number is the same
         places = np.where(task.rows < table.shape[0], task.rows, -1)
     else:
         known = by_text(table)

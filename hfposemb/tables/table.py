@@ -423,6 +423,11 @@ class EmbeddingTable(Answering):
         """Label of every row; row numbers if the source has no tokenizer."""
         return self.named() if self.named is not None else row_labels(self.shape[0])
 
+    @property
+    def has_names(self) -> bool:
+        """Whether rows have names other than their numbers, which are no names that another table could share."""
+        return self.named is not None and not self.labels.note
+
     @lazy_attribute
     def finite(self) -> NDArray[np.bool_]:
         """Mask [rows] of the rows without NaN or Inf; all computations leave the others out and report it.

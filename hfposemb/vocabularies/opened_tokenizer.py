@@ -119,7 +119,7 @@ def of_labels(source: Embeddings) -> OpenedTokenizer:
     """Return the vocabulary that the labels of an opened source's tokens state, without the rules of its tokenizer."""
     table = source.token
     labels = table.labels
-    if table.named is None or labels.note:
+    if not table.has_names:
         reason = labels.note or "its rows have no tokens, only numbers"
         return OpenedTokenizer(source.name, rows=len(table), reason=reason)
     kinds = [TOKEN_CLASSES[one] for one in labels.classes.tolist()]

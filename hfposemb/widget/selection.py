@@ -79,13 +79,13 @@ def same_tokens(tables: Sequence[EmbeddingTable]) -> LinkedRows:
         np.True_
     """
     first = tables[0]
-    if all(table.named is None or table.labels.texts == first.labels.texts for table in tables):
+    if all(not table.has_names or table.labels.texts == first.labels.texts for table in tables):
         return same_positions([table.shape[0] for table in tables])
     known: dict[str, int] = {}
     count, numbers = 0, []
     for table in tables:
         found = np.full(table.shape[0], -1, np.int64)
-        texts = by_text(table)
+        texts = by_text(table) if table.has_names else {}
         for text, row in texts.items():
             found[row] = known.get(text, -1)
         new = np.flatnonzero(found < 0)

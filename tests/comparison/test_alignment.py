@@ -285,6 +285,17 @@ def test_vocabularies_are_matched_by_text(minilm_folder: Path) -> None:
     assert same.coverage > 0.9
 
 
+def test_numbers_of_rows_are_no_tokens() -> None:
+    """A table without a tokenizer shares nothing with the tokens that are numbers; with its like, rows of a number."""
+    numbered, minilm = hpe.from_arrays(token=noise(2_000, 384)), hpe.extract("sample:minilm")
+    for left, right in ((numbered, minilm), (minilm, numbered)):
+        with pytest.raises(hpe.HfposembError, match="tokens has no tokens, only numbers of rows"):
+            align(left, right, "token", draws=0)
+    found = align(numbered, hpe.from_arrays(token=noise(1_000, 8)), "token", draws=0)
+    assert found.shared == 1_000
+    assert "rows of one number are compared as if they were one token" in found.notes[0]
+
+
 @pytest.mark.parametrize("name", MEASURES)
 def test_permutations_are_those_of_the_rows(name: str) -> None:
     x, y = noise(60, 8), noise(60, 5, 1)

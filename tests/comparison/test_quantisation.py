@@ -55,6 +55,13 @@ def test_figures_are_those_of_their_definitions() -> None:
     assert [move.label for move in found.worst] == [str(row) for row in np.argsort(-errors, kind="stable")[:4]]
 
 
+def test_without_a_tokenizer_on_one_side_rows_go_by_number() -> None:
+    x = vectors(0)
+    named = hpe.from_arrays(token=x.astype(np.float16), labels=[str(ROWS - 1 - row) for row in range(ROWS)])
+    found = hpe.compare_quantised(hpe.from_arrays(token=x), named)
+    assert found.measures["relative error"].observed < 1e-3
+
+
 def test_a_row_that_became_zero_is_the_worst() -> None:
     x = vectors(0)
     y = np.round(x, 1)

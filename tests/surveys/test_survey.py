@@ -400,7 +400,7 @@ def test_the_command_surveys_the_revisions_of_a_repository(
 def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_path: Path) -> None:
     """Ctrl-C of a terminal reaches the processes of the work too, as does a batch system's end."""
     out, listed = tmp_path / "out", tmp_path / "sources.txt"
-    sources = [f"random:256x64?seed={seed}" for seed in range(60)]
+    sources = [f"random:256x64?seed={seed}" for seed in range(300)]
     listed.write_text("\n".join(sources))
     given = ["survey", "--file", str(listed), "--metric", "IsoScore", "--draws", "20", "--workers", "2"]
     command = [sys.executable, "-m", "hfposemb", *given, "--out", str(out)]

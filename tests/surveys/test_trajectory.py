@@ -95,6 +95,18 @@ def test_every_figure_beside_chance(hub: FakeHub) -> None:
     assert list(without.values) == list(spread.values)
 
 
+@pytest.mark.parametrize("last", ["named", "numbered"])
+def test_a_checkpoint_without_its_tokenizer_goes_by_number(last: str) -> None:
+    rows, labels = from_rows(np.random.default_rng(0).standard_normal((40, 8))), [str(39 - row) for row in range(40)]
+
+    def read(source: str) -> hpe.Embeddings:
+        return hpe.from_arrays(token=rows.vectors, labels=labels if source.startswith("named") else None)
+
+    steps = ["named/1", "numbered/2", f"{last}/3"]
+    found = trajectory(steps, role="token", metrics=None, engine=ONE, read=read)
+    np.testing.assert_allclose(found.frames[0], found.frames[1], atol=1e-6)
+
+
 def test_too_few_checkpoints() -> None:
     with pytest.raises(InputError, match="at least 2 checkpoints; got sample:gpt2"):
         trajectory(["sample:gpt2"])

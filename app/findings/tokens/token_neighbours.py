@@ -98,10 +98,13 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
     """Return the panel of a word's exact neighbours in every source."""
     found = [find_word(session, source, word, centred=centred) for source in with_tokens(opened)]
     near = [one for one in found if one.near is not None]
-    sets = [{common_key(label) for label in one.near.labels} for one in near if one.near is not None]
+    named = [one for one in near if one.table.has_names] or near  # a number of a row is no other model's token
+    sets = [{common_key(label) for label in one.near.labels} for one in named if one.near is not None]
     shared = set.intersection(*sets) if len(sets) > 1 else set()
     lists = tuple(
-        NeighbourList(one.source.vocabulary, one.source.color, tuple(_rows(one.near, shared)))
+        NeighbourList(
+            one.source.vocabulary, one.source.color, tuple(_rows(one.near, shared if one in named else set()))
+        )
         for one in near
         if one.near
     )
@@ -112,7 +115,7 @@ def word_panels(session: Session, opened: Sequence[Opened], word: Word, *, centr
     return (
         Panel(
             "neighbours",
-            _word_title(opened, word, near, len(shared), centred=centred),
+            _word_title(opened, word, named, len(shared), centred=centred),
             subtitle=". ".join(filter(None, [_facts(found, word), anisotropy_line(near, centred=centred)])),
             emphasis=word.shown,
             lists=lists,
