@@ -110,7 +110,8 @@ def sentence_steps(opened: Sequence[Opened], text: str, example: str) -> str:
         except HfposembError as error:
             return _message(f"{sentence_case(one_line(str(error)))}.")
         assert source.embeddings is not None
-        followed = Followed(source.name, source.embeddings, inputs)
+        name = source.name if source is opened[0] else f"{source.name}, since {opened[0].name} takes no sentence"
+        followed = Followed(name, source.embeddings, inputs)
         recipe = sentence_snippets.sentence_numbers(source, text, place=followed.first, numbers=NUMBERS)
         return _steps(followed, text, folded_code(recipe, text))
     made = by_hand(example)

@@ -92,7 +92,7 @@ def map_panels(
     legend: tuple[LegendItem, ...] = ()
     bars: tuple[ScaleBar, ...] = ()
     if color == "Class":
-        counts = token_figures.class_counts(labels, rows=rows)
+        counts = token_figures.class_counts(labels, rows=rows) if table.has_names else {}
         legend = tuple(
             LegendItem(name, style.CLASS_COLOURS[name], f"{count:,}", pick=True) for name, count in counts.items()
         )
@@ -114,7 +114,7 @@ def map_panels(
             legend=legend,
             scale_bars=bars,
             help="\n\n".join([HELP["tokens"], _map_help(projection, table)]),
-            foot=_map_foot(projection),
+            foot=_map_foot(projection) + ("" if table.has_names else " · rows are numbered: no file states the tokens"),
             actions=("PNG", "SVG"),
             recipe=token_snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),
         ),

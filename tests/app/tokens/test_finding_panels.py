@@ -11,9 +11,13 @@ import pytest
 
 import hfposemb as hpe
 from app.components.plot import NeighbourList
+from app.findings.chosen_word import Word
 from app.findings.positions import properties as requirement_app
 from app.findings.positions.properties import requirement_panel
+from app.findings.start.sentence_steps import sentence_steps
 from app.findings.tokens import undertrained as odd_app
+from app.findings.tokens.token_map import map_panels
+from app.findings.tokens.token_neighbours import word_panels
 from app.findings.tokens.undertrained import odd_panels
 from app.jobs.visitor import Visitor
 from app.session.opened import Opened
@@ -71,6 +75,21 @@ def _unbounded(monkeypatch: pytest.MonkeyPatch, source: Opened) -> tuple[Neighbo
     monkeypatch.undo()
     (panel,) = odd_panels(open_session("sample:bert"), source)
     return panel.lists
+
+
+def test_numbers_of_rows_are_shown_as_no_tokens(tmp_path: Path, minilm: Opened) -> None:
+    """Of a checkpoint without its tokenizer: no classes, no list that another model's numbers share, no sentence."""
+    source = checkpoint(tmp_path / "bare", [str(row) for row in range(40)])
+    (tmp_path / "bare/vocab.txt").unlink()
+    session = open_session(source)
+    (bare,) = session.open([source])
+    (panel,) = map_panels(session, bare, hpe.project(bare.tokens), "Class", Word("7", source, 7))
+    assert not panel.legend
+    assert "rows are numbered" in panel.foot
+    (panel,) = word_panels(session, [bare, minilm], Word("7", source, 7))
+    assert "the same" not in panel.title
+    assert not any(row.shared for one in panel.lists for row in one.rows)
+    assert "MiniLM, since bare takes no sentence" in sentence_steps([bare, minilm], "I love NLP", "model")
 
 
 def test_a_table_too_small_says_so(tmp_path: Path) -> None:
