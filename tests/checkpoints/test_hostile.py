@@ -211,7 +211,7 @@ def test_many_long_names_take_little_time(tmp_path: Path, name: str) -> None:
     began = time.thread_time()
     with pytest.raises(hpe.HfposembError):
         hpe.extract(str(tmp_path))
-    assert time.thread_time() - began < 4
+    assert time.thread_time() - began < 6
 
 
 def test_many_modules_of_an_adapter_take_little_time() -> None:
@@ -221,4 +221,4 @@ def test_many_modules_of_an_adapter_take_little_time() -> None:
     began = time.thread_time()
     changes, missing = changes_of(names, base, config)
     assert (len(changes), len(missing)) == (1, 19_999)
-    assert time.thread_time() - began < 4
+    assert time.thread_time() - began < 6

@@ -285,14 +285,14 @@ def _refused(config: Mapping[str, Any], *, embedding: bool, low_rank: bool) -> s
 
 def _ids(module: str, config: Mapping[str, Any]) -> Sequence[int]:
     """Return the row numbers of the trained tokens of a module."""
-    given = config.get("token_indices") or config.get("trainable_token_indices")
+    given: Any = config.get("token_indices") or config.get("trainable_token_indices")
     if isinstance(given, Mapping):
         own = [value for key, value in given.items() if module == key or module.endswith(f".{key}")]
         given = own[0] if own else next(iter(given.values()), None)
     whole = isinstance(given, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in given)
     if not whole or not given or min(given) < 0:
         raise CheckpointError(f"adapter_config.json must list the ids of the trained tokens; found {given!r:.40}")
-    return given
+    return tuple(given)
 
 
 @dataclass(frozen=True)
