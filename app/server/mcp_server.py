@@ -71,7 +71,7 @@ class Tool:
         own = {name: {"request": request, **given}[name] for name in signature(self.endpoint).parameters}
         if "limit" in own and "offset" not in own:  # the endpoint returns what comes before, too
             own["limit"] = min(given["offset"] + given["limit"], _MOST[self.endpoint.__name__])
-        return self.shaped(await self.endpoint(**own), given)
+        return self.shaped(dict(await self.endpoint(**own)), given)  # a copy: the result may be kept for others
 
 
 def tools(session: Session) -> dict[str, Tool]:

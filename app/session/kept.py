@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import fields, is_dataclass
 from threading import Lock
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,8 +51,14 @@ class Kept:
 
     def put(self, key: Hashable, value: Any) -> None:
         """Store a value that was computed elsewhere."""
+        size = size_of(value)
         with self._lock:
-            self._keep(key, value)
+            self._keep(key, value, size)
+
+    def measure(self, key: Hashable) -> None:
+        """Measure a value again, of which more was read since it was stored."""
+        if (value := self.get(key)) is not None:
+            self.put(key, value)
 
     def make(self, key: Hashable, maker: Callable[[], T]) -> T:
         """Return the value stored under ``key``, computed by ``maker`` if missing."""
@@ -65,8 +73,9 @@ class Kept:
             raise SourceError("a result that this view needs could not be computed; try again") from error
         try:
             value = maker()
+            size = size_of(value)  # may fail, too: it is that of tables which are made for it
             with self._lock:
-                self._keep(key, value)  # may fail, too: its size is that of tables which are made for it
+                self._keep(key, value, size)
                 del self._making[key]
         except BaseException as error:
             with self._lock:
@@ -82,8 +91,8 @@ class Kept:
         self._values.move_to_end(key)
         return self._values[key][0]
 
-    def _keep(self, key: Hashable, value: Any) -> None:
-        self._values[key] = (value, size_of(value))
+    def _keep(self, key: Hashable, value: Any, size: int) -> None:
+        self._values[key] = (value, size)
         self._values.move_to_end(key)
         while len(self._values) > 1 and (self.nbytes > self.limit or len(self._values) > self.entries):
             self._values.popitem(last=False)
@@ -91,11 +100,14 @@ class Kept:
 
 def size_of(value: Any) -> int:
     """Estimate the size in bytes of a result, or of an ``Embeddings`` with all its tables read."""
+    if type(value) in _LEAVES:
+        return sys.getsizeof(value)
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, Embeddings):
         heads = sum(not tying.tied for tying in value.ties.values())  # each has the size of the token table
-        return sum(size_of(table) * (1 + heads * (role == "token")) for role, table in value.tables.items())
+        tables = sum(size_of(table) * (1 + heads * (role == "token")) for role, table in value.tables.items())
+        return tables + _objects_of(value)
     if isinstance(value, EmbeddingTable):
         return value.shape[0] * value.shape[1] * value.dtype.itemsize
     if is_dataclass(value) and not isinstance(value, type):
@@ -105,6 +117,25 @@ def size_of(value: Any) -> int:
     if isinstance(value, (list, tuple)):
         return sum(size_of(item) for item in value)
     return sys.getsizeof(value, 64)
+
+
+_LEAVES = frozenset((str, bytes, int, float, bool, type(None)))
+_APART = (type, ModuleType, FunctionType, BuiltinFunctionType, np.ndarray)
+"""What others have as well, and numbers, which are counted by the tables that hold them."""
+
+
+def _objects_of(value: Any) -> int:
+    """Return the size in bytes of what an object refers to, such as names of tensors, labels and configurations."""
+    total, seen, left = 0, {id(value)}, [value]
+    while left:
+        for one in gc.get_referents(left.pop()):
+            if type(one) in _LEAVES:
+                total += sys.getsizeof(one)
+            elif id(one) not in seen and not isinstance(one, _APART):
+                total += sys.getsizeof(one, 64)
+                seen.add(id(one))
+                left.append(one)
+    return total
 
 
 class Layered(Kept):

@@ -97,7 +97,8 @@ class Library:
 
     def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
         """Return a key and a function that fetches the needed parts of a source."""
-        by = visit()
+        by, key = visit(), source_key(allowed(text, public=public), public=public)
+        shelves = (self.sources,) if by.account is None else (self.sources, by.account.sources)
 
         def work(fetch: Fetch) -> None:
             while True:
@@ -115,12 +116,14 @@ class Library:
                 for need in missing:
                     _read(found, need)
                     held.read.add(need)
+                for kept in shelves if missing else ():
+                    kept.measure(key)
             finally:
                 held.turn.release()
                 if by.account is not None:
                     by.account.clear_if_closed()
 
-        return (source_key(allowed(text, public=public), public=public), tuple(needs), by.id), work
+        return (key, tuple(needs), by.id), work
 
     @property
     def results(self) -> Kept:

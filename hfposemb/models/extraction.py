@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..checkpoints.access import Access, Visitor
-from ..checkpoints.adapters.adapted import ORIGINAL, Adapter, adapter_of, may_be_adapter, whole_modules
+from ..checkpoints.adapters.adapted import ORIGINAL, Adapter, adapter_of, may_be_adapter
 from ..checkpoints.gguf.config import ARCHITECTURE, ARCHITECTURES
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import table_refusal
@@ -394,11 +394,8 @@ def _add_unnamed(live: LiveTensors, found: dict[Role, tuple[Candidate, ...]]) ->
 
 def _candidates(opened: Opened) -> dict[Role, tuple[Candidate, ...]]:
     """Return the possible tables of each role, including aliases from the header and tied heads."""
-    stored = opened.tensors.names()
-    aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
-    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored and alias not in stored}
-    names = outside_layers((*stored, *aliases))
-    return {role: _find(opened, role, names, aliases) for role in ROLES}
+    names = outside_layers((*opened.tensors.names(), *opened.aliases))
+    return {role: _find(opened, role, names, opened.aliases) for role in ROLES}
 
 
 def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[str, str]) -> tuple[Candidate, ...]:

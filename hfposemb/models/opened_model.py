@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checkpoints.adapters.adapted import whole_modules
 from ..checkpoints.formats import ReadTensors
 from ..checkpoints.quantised.decoded import Decoded
 from ..checkpoints.safetensors.checkpoint import TensorInfo
@@ -152,6 +153,13 @@ class Opened:
     def vocabularies(self) -> frozenset[int]:
         """Sizes of all vocabularies in the configuration."""
         return vocabularies(self.config)
+
+    @lazy_attribute
+    def aliases(self) -> Mapping[str, str]:
+        """Further names of tensors, from the header and of what an adapter saves whole, each with the stored name."""
+        stored = frozenset(self.tensors.names())
+        found = {**self.tensors.metadata(), **whole_modules(self.tensors.names())}
+        return {alias: kept for alias, kept in found.items() if kept in stored and alias not in stored}
 
     @property
     def in_gguf(self) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checkpoints.adapters.adapted import whole_modules
 from ..checkpoints.gguf.config import HEAD as HEAD_IN_GGUF
 from ..checkpoints.quantised.decoded import table_refusal
 from ..checkpoints.stated_roles import stated_roles
@@ -66,8 +65,7 @@ def find_heads(opened: Opened, token: Mapping[str, Candidate], tables: Mapping[s
         own = Tying(False, "own tensor", f"{tensor} was named as the head", tensor, _token_of("head", token)[0])
         return FoundHeads({"head": partial(_head, opened, tables, "head", own)}, {"head": own})
     stored = opened.tensors.names()
-    aliases = {**opened.tensors.metadata(), **whole_modules(stored)}
-    aliases = {alias: kept for alias, kept in aliases.items() if kept in stored}
+    aliases = opened.aliases
     headed = _headed(opened)
     # Without any vocabulary, an output layer forecasts numbers or pictures.
     names = frozenset((*outside_layers(stored), *aliases) if token or opened.vocabularies else ())

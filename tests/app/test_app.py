@@ -22,6 +22,7 @@ import pytest
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.findings import chosen_word
 from hfposemb.app.findings.tokens import token_map, token_neighbours, token_search, word_pairs
+from hfposemb.app.jobs.fetching import Fetch
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.background_jobs import BackgroundJob
@@ -136,6 +137,26 @@ def test_a_source_whose_table_fails_leaves_nobody_waiting() -> None:
 def test_size_counts_tables_before_they_are_read() -> None:
     assert size_of(hpe.extract("random:1000x64")) >= 1000 * 64 * 4
     assert size_of(hpe.project(hpe.extract("random:50x4").token)) >= 50 * 2 * 4
+
+
+def test_size_of_a_source_counts_its_labels_and_configuration(tmp_path: Path) -> None:
+    words = [f"{row:0100}" for row in range(5_000)]
+    path = checkpoint(tmp_path / "narrow", words, np.zeros((len(words), 2), np.float32))
+    library, need = Library(), ("token",)
+    library.fetch(path, need)[1](Fetch("narrow"))
+    assert 1_000_000 < library.sources.nbytes < 3_000_000, "each label, as text and as piece, and hardly anything else"
+    assert size_of(hpe.extract("sample:bert")) < 3_000_000
+
+
+def test_searches_are_kept_by_their_size_and_keep_no_labels() -> None:
+    table = hpe.from_arrays(token=np.zeros((3_000, 2)), labels=[f"w{row}" for row in range(3_000)]).token
+    labels = weakref.ref(table.labels)
+    before = token_search.KEPT.nbytes
+    assert len(token_search.matched(table, "w", regex=False)) == 3_000
+    assert token_search.KEPT.nbytes - before > 3_000 * 50
+    del table
+    gc.collect()
+    assert labels() is None
 
 
 def test_source_is_opened_once_under_all_its_names() -> None:

@@ -7,12 +7,17 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+import hfposemb as hpe
+from hfposemb.checkpoints.adapters.adapted import changes_of
 from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.support.checkpoints.hostile import CONFIGS, MARKER, TEXT, TOKENIZERS, Case
@@ -198,3 +203,22 @@ def test_no_configuration_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path) -> 
 def test_no_tokenizer_on_the_hub_does_harm(hub: FakeHub, tmp_path: Path, part: int) -> None:
     cases = [case for case in TOKENIZERS if FULL or not case.name.endswith(ALIKE)][part::2]
     assert_harmless(cases, outcomes(cases, on_the_hub(hub, cases), tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", [f"{'pos' * 75}.emb.weight", f"{'a' * 200}.modules_to_save.b.weight"])
+def test_many_long_names_take_little_time(tmp_path: Path, name: str) -> None:
+    save_file({f"{number}{name}": np.ones(1, "f2") for number in range(20_000)}, tmp_path / "model.safetensors")
+    began = time.thread_time()
+    with pytest.raises(hpe.HfposembError):
+        hpe.extract(str(tmp_path))
+    assert time.thread_time() - began < 6
+
+
+def test_many_modules_of_an_adapter_take_little_time() -> None:
+    base = [f"layers.{number}.q.weight" for number in range(20_000)]
+    names = [f"base_model.model.{'y' if number else 'layers'}.{number}.q.lora_A.weight" for number in range(20_000)]
+    config = {"peft_type": "LORA", "rank_pattern": {f"{'[a-z]*' * 3}{number}": 4 for number in range(20_000)}}
+    began = time.thread_time()
+    changes, missing = changes_of(names, base, config)
+    assert (len(changes), len(missing)) == (1, 19_999)
+    assert time.thread_time() - began < 6

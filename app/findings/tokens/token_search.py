@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
+from weakref import ref
 
 import gradio as gr
 import numpy as np
@@ -20,11 +20,15 @@ from hfposemb.text import one_line
 from ...components.plot import NeighbourList, NeighbourRow, Panel
 from ...limits import LONGEST_QUERY
 from ...recipes import token_snippets
+from ...session.kept import Kept
 from ...session.opened import Opened
 from ..chosen_word import Word, shown, with_tokens
 from . import patterns
 
+T = TypeVar("T")
 MATCHES = 8
+KEPT = Kept(2**28)
+"""What searches need of labels, and what they found."""
 NOT_SEARCHED = ("", False)
 """Search text, and whether it is a pattern, when there is no search."""
 
@@ -51,9 +55,13 @@ def picked_word(source: Opened | None, row: object) -> list[Any]:
     return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
 
-@lru_cache(maxsize=16)
+def _once(labels: Labels, what: Hashable, maker: Callable[[], T]) -> T:
+    """Return what is computed once of labels, which are not kept for it."""
+    return KEPT.make((ref(labels), what), maker)
+
+
 def _folded(labels: Labels) -> tuple[str, ...]:
-    return tuple(text.casefold() for text in labels)
+    return _once(labels, "folded", lambda: tuple(text.casefold() for text in labels))
 
 
 def containing(labels: Labels, text: str) -> list[int]:
@@ -67,9 +75,8 @@ def matching(labels: Labels, pattern: str) -> list[int]:
     return _shortest(labels, patterns.search(pattern, _blocks(labels)))
 
 
-@lru_cache(maxsize=16)
 def _blocks(labels: Labels) -> tuple[patterns.Block, ...]:
-    return tuple(patterns.blocks(labels))
+    return _once(labels, "blocks", lambda: tuple(patterns.blocks(labels)))
 
 
 def _shortest(labels: Labels, rows: list[int]) -> list[int]:
@@ -78,9 +85,8 @@ def _shortest(labels: Labels, rows: list[int]) -> list[int]:
     return ordered
 
 
-@lru_cache(maxsize=16)
 def _lengths(labels: Labels) -> NDArray[np.int64]:
-    return np.fromiter((len(text.strip()) for text in labels), dtype=np.int64, count=len(labels))
+    return _once(labels, "lengths", lambda: np.fromiter((len(text.strip()) for text in labels), np.int64, len(labels)))
 
 
 def nearest_spelling(labels: Labels, text: str) -> str | None:
@@ -96,14 +102,10 @@ def nearest_spelling(labels: Labels, text: str) -> str | None:
     return near[1] if near[0] >= 0.6 else None
 
 
-@lru_cache(maxsize=32)
-def _matched(labels: Labels, query: str, regex: bool) -> tuple[int, ...]:
-    return tuple(matching(labels, query) if regex else containing(labels, query))
-
-
 def matched(table: EmbeddingTable, query: str, *, regex: bool) -> list[int]:
     """Return the rows that a search finds, shortest first; an id comes before the labels that contain it."""
-    rows = list(_matched(table.labels, query, regex))
+    search, labels = matching if regex else containing, table.labels
+    rows = _once(labels, (query, regex), lambda: np.array(search(labels, query), np.int64)).tolist()
     named = None if regex else id_of(query)
     return list(dict.fromkeys((named, *rows))) if named is not None and named < table.shape[0] else rows
 

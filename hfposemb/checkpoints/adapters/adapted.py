@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CheckpointError
+from ...lazy_attributes import lazy_attribute
 from ...tables.table import CHUNK_BYTES
 from ...text import display
 from ..formats import ReadTensors, WrappedTensors
@@ -99,13 +100,8 @@ def adapter_of(names: Iterable[str], config: Mapping[str, Any]) -> Adapter:
     )
 
 
-def whole_modules(names: Iterable[str]) -> dict[str, str]:
+def whole_modules(names: Sequence[str]) -> dict[str, str]:
     """Return the tensors of completely trained modules and of parametrized ones, by the names of ordinary modules."""
-    return dict(_whole_modules(tuple(names)))
-
-
-@lru_cache(maxsize=16)
-def _whole_modules(names: tuple[str, ...]) -> Mapping[str, str]:
     found = {_SAVED.sub("", name): name for name in names if ".modules_to_save." in name and _SAVED.search(name)}
     return found | {f"{name.removesuffix(ORIGINAL)}.weight": name for name in names if name.endswith(ORIGINAL)}
 
@@ -159,8 +155,10 @@ def changes_of(
             modules.setdefault(split[0], {})[split[1]] = name
     stored = {name.removesuffix(".weight"): name for name in base if name.endswith(".weight")}
     stored |= {name: name for name in base if not name.endswith((".weight", ".bias"))}
-    matched = {module: _match(module, stored) for module in modules}
+    longer = _LongerNames(stored)
+    matched = {module: _match(module, stored, longer) for module in modules}
     found = {name: _change(module, modules[module], config) for module, name in matched.items() if name is not None}
+    next((change.ids for change in found.values() if change.tokens is not None), None)  # told before rows are read
     if not found:
         such = f", such as {display(', '.join(list(modules)[:3]), width=100)}" if modules else ""
         changed = f"the base model has none of the modules that the adapter changes{such}"
@@ -180,7 +178,7 @@ def _split(name: str) -> tuple[str, str] | None:
     return match["module"], next(part for at, part in enumerate(_PARTS) if match[f"p{at}"] is not None)
 
 
-def _match(module: str, stored: Mapping[str, str]) -> str | None:
+def _match(module: str, stored: Mapping[str, str], longer: _LongerNames) -> str | None:
     """Return the base model's tensor of a module; checkpoints of base models lack a prefix that heads add."""
     parts = module.split(".")
     for skipped in range(len(parts)):
@@ -188,15 +186,30 @@ def _match(module: str, stored: Mapping[str, str]) -> str | None:
             return stored[ending]
     if len(parts) > 1 and parts[-1] in stored:
         return stored[parts[-1]]
-    longer = [name for one, name in stored.items() if one.endswith(f".{module}")]
-    # transformers 5 saves model.language_model.* by older names, language_model.model.* or model.*.
-    longer = longer or [name for one, name in stored.items() if parts[-1] in one and _plain(one) == _plain(module)]
-    return longer[0] if len(longer) == 1 else None
+    found = longer.ending_in(module) or longer.like.get(_plain(module), [])
+    return stored[found[0]] if len(found) == 1 else None
 
 
-def _plain(module: str) -> list[str]:
+class _LongerNames:
+    """The modules of a base model by how their names end, so that many are found in little time."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        self.like: dict[tuple[str, ...], list[str]] = {}
+        # transformers 5 saves model.language_model.* by older names, language_model.model.* or model.*.
+        for one in modules:
+            self.like.setdefault(_plain(one), []).append(one)
+        self._backwards = sorted(one[::-1] for one in modules)
+
+    def ending_in(self, module: str) -> list[str]:
+        """Return the modules whose names end in that of another, after a dot; two of them if there are more."""
+        ending = f".{module}"[::-1]
+        first = bisect_left(self._backwards, ending)
+        return [one[::-1] for one in self._backwards[first : first + 2] if one.startswith(ending)]
+
+
+def _plain(module: str) -> tuple[str, ...]:
     """Return the path of a module without the words around the language model, whose order differs by version."""
-    return [part for part in module.split(".") if part not in ("model", "language_model")]
+    return tuple(part for part in module.split(".") if part not in ("model", "language_model"))
 
 
 def _change(module: str, parts: Mapping[str, str], config: Mapping[str, Any]) -> ModuleChange:
@@ -207,7 +220,7 @@ def _change(module: str, parts: Mapping[str, str], config: Mapping[str, Any]) ->
     refused = _refused(config, embedding=embedding, low_rank=first is not None or second is not None)
     if (first is None) != (second is None):
         refused = refused or "is changed by one factor of a low-rank product, without the other; download it again"
-    change = ModuleChange(
+    return ModuleChange(
         whole=parts.get("whole"),
         first=first,
         second=second,
@@ -215,15 +228,10 @@ def _change(module: str, parts: Mapping[str, str], config: Mapping[str, Any]) ->
         turned=config.get("fan_in_fan_out") is True,
         magnitude=parts.get("magnitude"),
         tokens=parts.get("tokens"),
-        ids=tuple(_ids(module, config)) if "tokens" in parts else (),
         refused=refused,
+        module=module,
+        config=config,
     )
-    return change if first is None or refused else _scaled(change, module, config)
-
-
-def _scaled(change: ModuleChange, module: str, config: Mapping[str, Any]) -> ModuleChange:
-    rank, alpha = (_number(module, config, pattern, default) for pattern, default in _NUMBERS)
-    return replace(change, scale=scale_of(int(rank), alpha, root=config.get("use_rslora") is True))
 
 
 _NUMBERS = (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
@@ -275,16 +283,16 @@ def _refused(config: Mapping[str, Any], *, embedding: bool, low_rank: bool) -> s
     return ""
 
 
-def _ids(module: str, config: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the row numbers of the trained tokens of a module."""
-    given = config.get("token_indices") or config.get("trainable_token_indices")
+def _ids(module: str, config: Mapping[str, Any]) -> Sequence[int]:
+    """Return the row numbers of the trained tokens of a module."""
+    given: Any = config.get("token_indices") or config.get("trainable_token_indices")
     if isinstance(given, Mapping):
         own = [value for key, value in given.items() if module == key or module.endswith(f".{key}")]
         given = own[0] if own else next(iter(given.values()), None)
     whole = isinstance(given, list) and all(isinstance(one, int) and not isinstance(one, bool) for one in given)
     if not whole or not given or min(given) < 0:
         raise CheckpointError(f"adapter_config.json must list the ids of the trained tokens; found {given!r:.40}")
-    yield from given
+    return tuple(given)
 
 
 @dataclass(frozen=True)
@@ -297,11 +305,11 @@ class ModuleChange:
         second: Factor B of a low-rank product.
         embedding: Whether the product is one of ``lora_embedding_A`` and ``lora_embedding_B``, which is transposed.
         turned: Whether other products are transposed, for layers that store [inputs, outputs]; shapes take precedence.
-        scale: Factor of the product.
         magnitude: Magnitudes of DoRA.
         tokens: Rows of trained tokens.
-        ids: Row numbers of the trained tokens.
         refused: Why the change cannot be applied, as the end of a sentence; "" if it can.
+        module: The adapter's name of what is changed.
+        config: The adapter's configuration.
     """
 
     whole: str | None = None
@@ -309,11 +317,22 @@ class ModuleChange:
     second: str | None = None
     embedding: bool = False
     turned: bool = False
-    scale: float = 1.0
     magnitude: str | None = None
     tokens: str | None = None
-    ids: tuple[int, ...] = ()
     refused: str = ""
+    module: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @lazy_attribute
+    def scale(self) -> float:
+        """Factor of the product. Raises ``CheckpointError`` if the configuration does not state it."""
+        rank, alpha = (_number(self.module, self.config, pattern, default) for pattern, default in _NUMBERS)
+        return scale_of(int(rank), alpha, root=self.config.get("use_rslora") is True)
+
+    @lazy_attribute
+    def ids(self) -> Sequence[int]:
+        """Row numbers of the trained tokens. Raises ``CheckpointError`` if the configuration does not list them."""
+        return _ids(self.module, self.config)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,8 +62,8 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 
 
 NO_TOKENS = re.compile(
-    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
-    r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
+    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
+    r"image|video|size|time|age|distance)_?[a-z]{0,24}_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
 """Patterns in the names of tables whose rows are not tokens."""
 
@@ -218,7 +218,7 @@ def _token_rank(name: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def _loose(name: str) -> bool:
-    return not NO_TOKENS.search(name) and any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS)
+    return any(_ends(name, ending) for ending in LOOSE_TOKEN_ENDINGS) and not NO_TOKENS.search(name)
 
 
 def _module(name: str) -> str:
