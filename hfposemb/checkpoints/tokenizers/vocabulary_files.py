@@ -23,6 +23,7 @@ from typing import Any
 from ...errors import SourceError
 from ...tables.table import Labels
 from ..strict_json import foreign
+from .class_tokens import class_tokens
 from .declared import SETTINGS, completed, numbered, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
 from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
@@ -323,7 +324,8 @@ def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
         return completed(Vocabulary(file, _of_dictionary(lines, file), Style()), declared, _MASK)
     pieces = dict(enumerate(lines))
     prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
-    return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared)
+    tokens, anew = class_tokens(folder, declared)
+    return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared, tokens, anew=anew)
 
 
 def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
@@ -336,7 +338,8 @@ def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
             raise SourceError(f"{told}, but tokenizer_config.json none of them as target_lang; write it there")
         stated = stated[language]
     pieces = _by_id(stated, file)
-    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared)
+    tokens, anew = class_tokens(folder, declared)
+    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared, tokens, anew=anew)
 
 
 def _from_words(folder: Path, file: str) -> Vocabulary:

@@ -230,7 +230,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),
     Family(("layoutlm",), inputs=InputRule(_NORMS, boxes=("x", "y", "x", "y", "h", "w"))),
     Family(("bigbird_pegasus",), inputs=InputRule(scale=_FACTORS)),
-    Family(("bloom",), "alibi"),
+    Family(("bloom", "gpt_refact"), "alibi"),
     Family(("mpt",), "alibi", alibi_kept=False),
     Family(("falcon",), alibi_scaled=True),
     Family(
@@ -264,7 +264,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(("gptj", "codegen", "roformer", "clvp_encoder"), "rotary"),
     Family(
         (
-            *("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm", "nemotron3_5_asr", "nemotron_asr_streaming"),
+            *("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"),
+            *("nemotron3_5_asr", "nemotron_asr_streaming"),
             *("parakeet_rnnt", "parakeet_tdt"),
         ),
         "none",

@@ -135,7 +135,18 @@ _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_
 _INTERLEAVED = frozenset(
     (
         *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
-        *("codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm", "glm4"),
+        *(
+            "chatglm",
+            "codegen",
+            "cohere",
+            "cohere2",
+            "cohere2_moe",
+            "deepseek_v2",
+            "ernie4_5",
+            "ernie4_5_moe",
+            "glm",
+            "glm4",
+        ),
         *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
         *("moonshine_streaming", "openai_privacy_filter", "roformer"),
     )
@@ -453,13 +464,27 @@ def unread_fields(config: Mapping[str, Any]) -> list[str]:
         >>> unread_fields({"rope_theta": 1e4, "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0})
         ['rope_freq_constant']
     """
-    read = {*ROTARY_FIELDS, *SHARES, *INTERLEAVES, *_LOCAL, *_GLOBAL, "qk_rope_head_dim", "rotary_base", "use_mem_rope"}
+    read = {
+        *ROTARY_FIELDS,
+        *SHARES,
+        *INTERLEAVES,
+        *_LOCAL,
+        *_GLOBAL,
+        "qk_rope_head_dim",
+        "rotary",
+        "rotary_base",
+        "use_mem_rope",
+    }
     stated = (name for name, value in config.items() if value not in (None, False, True, 1, 0, "", {}, []))
-    return sorted(name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read)
+    found = [name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read]
+    return sorted([*found, *(name for name in _FLAGS if config.get(name) is True)])
 
 
 _ROTATES = re.compile(r"(\w*_)?(rope|rotary)(_|$)")
 """Pattern for the name of a field about rotation."""
+
+_FLAGS = ("use_dynamic_ntk", "position_encoding_2d")
+"""Further ones, of Qwen and the first ChatGLM, which count when true."""
 
 
 def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
@@ -476,8 +501,16 @@ def _first(values: Mapping[str, Any], names: tuple[str, ...], default: float, *,
     return default
 
 
-def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+def stated_layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"] | None:
+    """Return the layout that a configuration states, ``None`` if it states none.
+
+    Args:
+        values: Configuration of a part of a model.
+    """
     flagged = next((flag for name in INTERLEAVES if isinstance(flag := values.get(name), bool)), None)
-    if flagged is not None:
-        return "interleaved" if flagged else "half"
-    return "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"
+    return None if flagged is None else "interleaved" if flagged else "half"
+
+
+def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+    known = "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"
+    return stated_layout(values) or ("half" if values.get("position_encoding_2d") is True else known)
