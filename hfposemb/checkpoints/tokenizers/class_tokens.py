@@ -29,14 +29,13 @@ _BERT: Mapping[str, str] = {
 _TEXT_END: Mapping[str, str] = {"eos_token": "<|endoftext|>"}
 _SPOKEN: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
+_WORDPIECE = (
+    *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra"),
+    *("LayoutLM", "LayoutLMv2", "Lxmert", "MobileBert", "RoFormer", "SqueezeBert"),
+)
+
 _OF_CLASSES: Mapping[str, Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra"),
-            *("LayoutLM", "LayoutLMv2", "Lxmert", "MobileBert", "RoFormer", "SqueezeBert", "BertJapanese"),
-        ),
-        _BERT,
-    ),
+    **dict.fromkeys((*_WORDPIECE, "BertJapanese"), _BERT),
     **dict.fromkeys(
         ("Bart", "Blenderbot", "LED", "LayoutLMv3", "Longformer", "Mvp", "Roberta"),
         FAIRSEQ,
@@ -83,14 +82,21 @@ _KEEP_IDS = frozenset(
 """Classes written in Python, whose added tokens have the ids that their file states."""
 
 
-def class_tokens(folder: Path, declared: Declared) -> tuple[Mapping[str, str], bool]:
+_LINES = frozenset((*_WORDPIECE, "BertJapanese", "Esm", "Funnel", "MPNet", "Splinter", "Tapas"))
+"""Classes that read vocab.txt; all others read vocab.json."""
+
+
+def class_tokens(folder: Path, declared: Declared, file: str) -> tuple[Mapping[str, str], bool]:
     """Return the special tokens by role of the class that reads a bare vocabulary, and whether it numbers added tokens.
 
     Args:
         folder: Folder of the tokenizer's files.
         declared: What they declare.
+        file: The vocabulary's file; for one that the class does not read, there are none.
     """
     name = tokenizer_class(folder, declared, _OF_TYPES).removesuffix("Tokenizer")
+    if (file == "vocab.txt") != (name in _LINES):
+        return {}, False
     tokens = _OF_CLASSES.get(name, {})
     # A null says that there is none.
     kept = {role: token for role, token in tokens.items() if declared.settings.get(role, token) is not None}

@@ -324,7 +324,7 @@ def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
         return completed(Vocabulary(file, _of_dictionary(lines, file), Style()), declared, _MASK)
     pieces = dict(enumerate(lines))
     prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
-    tokens, anew = class_tokens(folder, declared)
+    tokens, anew = class_tokens(folder, declared, file)
     return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared, tokens, anew=anew)
 
 
@@ -338,7 +338,7 @@ def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
             raise SourceError(f"{told}, but tokenizer_config.json none of them as target_lang; write it there")
         stated = stated[language]
     pieces = _by_id(stated, file)
-    tokens, anew = class_tokens(folder, declared)
+    tokens, anew = class_tokens(folder, declared, file)
     return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared, tokens, anew=anew)
 
 

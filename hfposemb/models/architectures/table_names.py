@@ -62,7 +62,7 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 
 
 NO_TOKENS = re.compile(
-    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
+    r"codebook|quantizer|(^|[._])(vq|t2u)|codec|per_layer|multi_head_embedding|[a-z0-9_]*(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
     r"image|video|size|time|age|distance)_?[a-z]*_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
 """Patterns in the names of tables whose rows are not tokens."""
@@ -189,7 +189,7 @@ def candidates(
             part = _PART[role](name, tower) if role in _PART else tower
             order = PART_ORDER.get(tower, 4)
             if role == "token":
-                order = (0, 0, 0, 1, 2)[order]
+                order = max((0, 0, 0, 1, 2)[order], int(tower == "text" and "decoder" in name))
             found.append(Candidate(name, part, (rank, order, name.count("."), name)))
     return tuple(sorted(found, key=lambda one: one.order))
 

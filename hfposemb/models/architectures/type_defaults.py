@@ -51,7 +51,7 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
 
 
 _LIKE_LLAMA = (
-    *("Yi", "aquila", "baichuan", "codeshell", "deepseek", "grok-1", "internlm", "internlm2", "minicpm", "new"),
+    *("Yi", "aquila", "baichuan", "codeshell", "deepseek", "grok-1", "internlm", "internlm2", "minicpm"),
     *("orion", "plamo", "qwen", "skywork", "xverse"),
 )
 _NOMIC = {
@@ -193,7 +193,8 @@ def _rope_of_code(config: Mapping[str, Any]) -> Fields:
 
 def is_published(config: Mapping[str, Any]) -> bool:
     """Return whether the rotary rules of a configuration's type are known: transformers has it, or published code."""
-    return "rope" in _entries().get(str(config.get("model_type")), {})
+    kind = str(config.get("model_type"))
+    return kind == "new" or "rope" in _entries().get(kind, {})  # GTE's, whose configuration states all else
 
 
 def _fields(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:

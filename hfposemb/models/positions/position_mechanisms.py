@@ -164,7 +164,8 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     ]
     served = absolute | {placed.tower for placed in found}
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
-    if not served & own or opened.part("text").get("rope_parameters"):
+    config = opened.part("text")
+    if not served & own or config.get("rope_parameters") or config.get("position_embeddings_type") == "rotary":
         found = [*_by_configuration(opened, main), *found]
     if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
         found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
@@ -217,16 +218,17 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed("", "", partial(_alibi, opened))]
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
-    if kind == "rotary":
+    own = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
+    # Encoder and decoder with separate configurations, as in T5Gemma and Dia.
+    apart = len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
+    if kind == "rotary" and not apart:
         return _rotary(opened, "")
     kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
-    if kept and not is_known(config):
+    if kept and not own and not is_known(config):
         tensor = min(kept, key=_layers)
         opened.notes.append(f"{tensor} states no layout{_HALVES}")
         return [Placed("", "", partial(_stored_frequencies, opened, tensor))]
-    # Encoder and decoder with separate configurations, as in T5Gemma.
-    apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
-    return [placed for tower in apart for placed in _rotary(opened, tower)]
+    return [placed for tower in own for placed in _rotary(opened, tower)]
 
 
 def _rotary(opened: Opened, tower: str) -> list[Placed]:
@@ -303,7 +305,8 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
     biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
     if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
         return "alibi"
-    if (isinstance(stated, str) and stated in ("rope", "rotary")) or config.get("rope") is True:
+    named = (stated, config.get("position_embeddings_type"))
+    if any(isinstance(one, str) and one in ("rope", "rotary") for one in named) or config.get("rope") is True:
         return "rotary"
     if stated == "nope":
         return "none"

@@ -111,7 +111,7 @@ def _names(arrangement: Arrangement, sections: tuple[int, ...], pairs: int) -> t
 
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
-    "model_max_length",
+    *("model_max_length", "max_source_positions"),
 )
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """Name of a kind of layer, such as ``sliding_attention``, under which rope parameters can be nested."""
@@ -431,7 +431,12 @@ def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDA
 
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
-    theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base"), 10_000.0, low=1.0)
+    theta = _first(
+        values,
+        ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base", "rotary_embedding_base"),
+        10_000.0,
+        low=1.0,
+    )
     theta *= _first(values, ("rope_ratio",), 1.0, low=1e-6)  # of ChatGLM
     heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
@@ -512,5 +517,7 @@ def stated_layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"] |
 
 
 def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
-    known = "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"
-    return stated_layout(values) or ("half" if values.get("position_encoding_2d") is True else known)
+    if (stated := stated_layout(values)) is not None:
+        return stated
+    neighbours = str(values.get("model_type")) in _INTERLEAVED and values.get("position_encoding_2d") is not True
+    return "interleaved" if neighbours else "half"
