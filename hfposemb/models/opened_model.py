@@ -332,10 +332,10 @@ def _of_bytes(opened: Opened) -> Vocabulary | None:
     """Return the vocabulary of a tokenizer whose class states its tokens, which are bytes, as ByT5's."""
     from ..checkpoints.tokenizers.vocabulary_files import of_bytes
 
-    stated = opened.config.get("tokenizer_class")
+    stated, settings = opened.config.get("tokenizer_class"), {}
     with suppress(CheckpointError):  # a file that violates its format states no class
-        stated = stated or (opened.settings("tokenizer_config.json") or {}).get("tokenizer_class")
-    return of_bytes(stated)
+        settings = opened.settings("tokenizer_config.json") or {}
+    return of_bytes(stated or settings.get("tokenizer_class"), settings)
 
 
 def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:

@@ -399,13 +399,22 @@ def test_relative_biases_equal_the_models_own(build: Build, tmp_path: Path, mode
     assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())
 
 
-@pytest.mark.parametrize(("name", "rows"), [("ByT5Tokenizer", 384), ("PerceiverTokenizer", 262)])
+@pytest.mark.parametrize(
+    ("name", "rows", "more"),
+    [
+        ("ByT5Tokenizer", 384, {}),
+        ("PerceiverTokenizer", 262, {}),
+        ("ByT5Tokenizer", 269, {"extra_ids": 10}),
+        ("ByT5Tokenizer", 385, {"added": ["<x>"]}),
+    ],
+)
 def test_bytes_are_named_where_only_the_class_of_the_tokenizer_states_them(
-    hub: FakeHub, tmp_path: Path, name: str, rows: int
+    hub: FakeHub, tmp_path: Path, name: str, rows: int, more: dict[str, Any]
 ) -> None:
     import transformers
 
-    tokenizer = getattr(transformers, name)()
+    tokenizer = getattr(transformers, name)(**{one: more[one] for one in more if one != "added"})
+    tokenizer.add_tokens(more.get("added", []))
     tokenizer.save_pretrained(tmp_path)
     safetensors.torch.save_file({"shared.weight": torch.ones(rows, 8)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5", "vocab_size": rows}))

@@ -92,6 +92,14 @@ def read_declared(folder: Path, *, listed_alone: bool = False) -> Declared:
     return Declared(added, frozenset(special), parts, tuple(more), settings)
 
 
+def listed_tokens(settings: Mapping[str, Any]) -> dict[int, str]:
+    """Return the tokens that tokenizer_config.json lists by their ids; empty if it lists none."""
+    listed = settings.get("added_tokens_decoder")
+    items = listed.items() if isinstance(listed, dict) else ()
+    found = {int(key): content_of(token) for key, token in items if re.fullmatch(r"\d{1,9}", key)}
+    return {row: token for row, token in found.items() if token is not None}
+
+
 def numbered(tokens: Iterable[str], vocabulary: Mapping[str, int], size: int) -> dict[int, str]:
     """Return added tokens by id as the tokenizers library numbers them, whatever ids a file states.
 
