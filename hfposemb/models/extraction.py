@@ -296,7 +296,8 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
-    if opened.in_gguf and found["token"] and not found["position"] and config[ARCHITECTURE] not in ARCHITECTURES:
+    unplaced_in_gguf = opened.in_gguf and found["token"] and not found["position"] and not opened.family().kind
+    if unplaced_in_gguf and config[ARCHITECTURE] not in ARCHITECTURES:
         reason = f"the architecture {str(config[ARCHITECTURE])[:40]!r} is unknown, and no tensor holds its positions"
         opened.refused["position"] = reason
     adapter = _adapter(opened)
@@ -492,6 +493,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
     fed = parts_fed(encodings, found["token"][0].part) if found["token"] else ()
+    if found["token"] and encodings and not fed and not is_known(opened.config):
+        opened.notes.append(f"positions of the words were not found, only those of other parts: {', '.join(encodings)}")
     ordered = sorted(
         encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     )

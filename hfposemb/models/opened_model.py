@@ -332,7 +332,8 @@ def _of_bytes(opened: Opened) -> Vocabulary | None:
     """Return the vocabulary of a tokenizer whose class states its tokens, which are bytes, as ByT5's."""
     from ..checkpoints.tokenizers.vocabulary_files import of_bytes
 
-    stated, settings = opened.config.get("tokenizer_class"), {}
+    stated = opened.config.get("tokenizer_class")
+    settings: Mapping[str, Any] = {}
     with suppress(CheckpointError):  # a file that violates its format states no class
         settings = opened.settings("tokenizer_config.json") or {}
     return of_bytes(stated or settings.get("tokenizer_class"), settings)

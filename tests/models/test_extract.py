@@ -499,6 +499,7 @@ _ROTATED: dict[str, tuple[dict[str, Any], float, str]] = {
         1e8,
         "interleaved",
     ),
+    "MOSS": ({**_GPT, "n_embd": 32, "model_type": "moss", "rotary_dim": 8}, 1e4, "interleaved"),
     "MPT with rotary positions": ({**_MPT, "attn_config": _ROPE}, 1e8, "half"),
     "DBRX": ({**_MPT, "model_type": "dbrx", "attn_config": {"rope_theta": 1e8}}, 1e8, "half"),
     "Nomic's own fields": (
@@ -550,3 +551,23 @@ def test_the_larger_baichuan_has_alibi_and_an_unknown_types_layout_is_assumed(
     assert hpe.extract(tmp_path).position.slopes.tolist() == [2**-4, 2**-8]
     (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "lantern", "rope_theta": 1e4}))
     assert "config.json states no layout: halves, which most models rotate, are assumed" in hpe.extract(tmp_path).notes
+
+
+def test_positions_of_images_are_not_those_of_the_words(tmp_path: Path) -> None:
+    """MiniCPM-V's resampler has the shorter path; CogVLM's words rotate, which its configuration does not say."""
+    tensors = {"llm.model.embed_tokens.weight": torch.ones(7, 16), "resampler.pos_embed": torch.ones(70, 70, 16)}
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "minicpmv", "rope_theta": 1e6}))
+    found = hpe.extract(tmp_path)
+    assert (found.fed, found.position.kind) == (("text",), "rotary")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "cogvlm"}))
+    assert "positions of the words were not found, only those of other parts: vision" in hpe.extract(tmp_path).notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"), [("RefinedWebModel", {"alibi": False}), ("openlm", {"positional_embedding_type": "rotary"})]
+)
+def test_rotary_positions_of_older_names(tmp_path: Path, kind: str, stated: dict[str, Any]) -> None:
+    safetensors.torch.save_file({"tok_embeddings.weight": torch.ones(7, 16)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": kind} | stated))
+    np.testing.assert_allclose(hpe.extract(tmp_path).position.inv_freq, [1, 0.1, 0.01, 0.001])

@@ -54,13 +54,25 @@ _LIKE_LLAMA = (
     *("Yi", "aquila", "baichuan", "codeshell", "deepseek", "grok-1", "internlm", "internlm2", "minicpm"),
     *("orion", "plamo", "qwen", "skywork", "xverse"),
 )
+_STATE_ALL = ("moss", "new", "progen")
+"""Types of published code whose configurations state all but the layout; ``new`` is GTE's."""
+
 _NOMIC = {
     **{"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"},
     **{"n_positions": "max_position_embeddings", "layer_norm_epsilon": "layer_norm_eps"},
 }
 """Fields of Nomic's own configurations, which transformers' class does not read."""
 
+_FALCON: Mapping[str, Any] = {
+    "class": "RW",
+    "fields": {"alibi": False, "max_position_embeddings": 2048},
+    "rope": {"rope_theta": 10_000.0},
+}
+"""Falcon's, before transformers had it."""
+
 _PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "RefinedWeb": _FALCON,
+    "RefinedWebModel": _FALCON,
     "chatglm": {
         "class": "ChatGLM",
         "fields": {},
@@ -194,7 +206,7 @@ def _rope_of_code(config: Mapping[str, Any]) -> Fields:
 def is_published(config: Mapping[str, Any]) -> bool:
     """Return whether the rotary rules of a configuration's type are known: transformers has it, or published code."""
     kind = str(config.get("model_type"))
-    return kind == "new" or "rope" in _entries().get(kind, {})  # GTE's, whose configuration states all else
+    return kind in _STATE_ALL or "rope" in _entries().get(kind, {})
 
 
 def _fields(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:

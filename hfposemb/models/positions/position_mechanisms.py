@@ -192,7 +192,7 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
         return found
     own = ("", "text", main, "encoder", "decoder")
     unread = [one for one in found if tower_of(one.part.split(".")[0]) in own]
-    said = f"is stored, but no {config.get('model_type')} model of this config.json reads it"
+    said = f"is stored, but no {config.get('model_type')} model of transformers reads it with this config.json"
     opened.notes.extend(f"{one.tensor} {said}" for one in unread)
     return tuple(one for one in found if one not in unread)
 
@@ -300,19 +300,23 @@ def _stated_kind(config: Mapping[str, Any]) -> str:
         return "none"
     if config.get("model_type") == "baichuan" and _is_large_baichuan(config):
         return "alibi"
-    stated, inner = config.get("position_embedding_type"), config.get("attn_config")
+    inner, spelt = config.get("attn_config"), (config.get(name) for name in _KIND_FIELDS)
+    stated = next((one for one in spelt if isinstance(one, str)), "")
     flags = (config, inner if isinstance(inner, dict) else {})
     biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
     if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
         return "alibi"
-    named = (stated, config.get("position_embeddings_type"))
-    if any(isinstance(one, str) and one in ("rope", "rotary") for one in named) or config.get("rope") is True:
+    if stated in ("rope", "rotary") or config.get("rope") is True:
         return "rotary"
     if stated == "nope":
         return "none"
     if stated == "absolute":
         return ""
     return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
+
+
+_KIND_FIELDS = ("position_embedding_type", "position_embeddings_type", "positional_embedding_type")
+"""Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's."""
 
 
 def _is_large_baichuan(config: Mapping[str, Any]) -> bool:

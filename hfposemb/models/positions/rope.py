@@ -148,7 +148,7 @@ _INTERLEAVED = frozenset(
             "glm4",
         ),
         *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
-        *("moonshine_streaming", "openai_privacy_filter", "roformer"),
+        *("moonshine_streaming", "moss", "openai_privacy_filter", "progen", "roformer"),
     )
 )
 """Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
