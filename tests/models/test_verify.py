@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -161,6 +162,24 @@ def test_classes_and_settings_that_are_not_the_default(tmp_path: Path, name: str
     getattr(transformers, kind)(transformers.AutoConfig.for_model(model_type, **fields)).save_pretrained(tmp_path)
     found = verify(str(tmp_path))
     assert found.passed, str(found)
+
+
+def test_a_decoder_of_words_has_other_positions_than_its_encoder_of_images(tmp_path: Path) -> None:
+    """TrOCR's larger models compute sinusoids for the words."""
+    import transformers
+
+    images = transformers.ViTConfig(**_HEADS, image_size=32, patch_size=8)
+    words = transformers.TrOCRConfig(**_SMALL, use_learned_position_embeddings=False, layernorm_embedding=False)
+    both = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(images, words)
+    model: Any = transformers.VisionEncoderDecoderModel(both).eval()
+    model.save_pretrained(tmp_path)
+    found = hpe.extract(tmp_path)
+    assert {part: one.kind for part, one in found.positions.items()} == {"decoder": "sinusoidal", "encoder": "learned"}
+    fed: list[torch.Tensor] = []
+    first = model.decoder.model.decoder.layers[0]
+    first.register_forward_pre_hook(lambda _, given, named: fed.append((*given, *named.values())[0]), with_kwargs=True)
+    model.decoder(input_ids=torch.tensor([[5, 6, 7]]))
+    np.testing.assert_allclose(found.inputs([5, 6, 7]).normed, fed[0][0].detach().numpy(), atol=1e-6)
 
 
 def test_untied_tables_of_a_speech_translator(tmp_path: Path) -> None:

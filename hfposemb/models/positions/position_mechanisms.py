@@ -164,6 +164,8 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     ]
     served = absolute | {placed.tower for placed in found}
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
+    if main == "decoder" and _of_patches(opened.part("encoder")):
+        own.discard("encoder")  # its positions are those of images
     config = opened.part("text")
     if not served & own or config.get("rope_parameters") or config.get("position_embeddings_type") == "rotary":
         found = [*_by_configuration(opened, main), *found]
