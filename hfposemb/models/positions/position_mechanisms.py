@@ -221,8 +221,8 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
     own = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
-    # Encoder and decoder with separate configurations, as in T5Gemma and Dia.
-    apart = len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
+    # Encoder and decoder with separate configurations, as in T5Gemma; Dia's words enter the encoder alone.
+    apart = main == "encoder" and len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
     if kind == "rotary" and not apart:
         return _rotary(opened, "")
     kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
