@@ -22,7 +22,6 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
-from ..text import one_line
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, parts_fed, row_offset
@@ -39,12 +38,12 @@ from .architectures.table_names import (
 from .architectures.tied_types import is_tied, unread_shared
 from .architectures.type_defaults import type_of_class
 from .lookups.finding import find_lookups, tokenizer
-from .named_tables import TENSOR, named_tables, named_tensor, on_offer, parts, planes, tensor_named, tokens
+from .named_tables import TENSOR, named_tables, named_tensor, parts, planes, tensor_named, tokens, unmatched
 from .native_configs import NATIVE, with_exported_tables, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of_target, marks_of, not_missing, table_in_tensor
 from .opening import of_repository, open_here, open_repository
 from .output_heads import find_heads
-from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables
+from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables, unplaced
 
 if TYPE_CHECKING:
     import torch
@@ -297,7 +296,8 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
         what = "config.json states no model type" if kind is None else f"the model type {str(kind)[:40]!r} is unknown"
         opened.notes.append(f"{what}: tables were identified {stated_roles(opened.tensors).how or 'by tensor name'}")
     found = _candidates(opened) | named_tables(opened.tensors, opened.named)
-    if opened.in_gguf and found["token"] and not found["position"] and config[ARCHITECTURE] not in ARCHITECTURES:
+    unplaced_in_gguf = opened.in_gguf and found["token"] and not found["position"] and not opened.family().kind
+    if unplaced_in_gguf and config[ARCHITECTURE] not in ARCHITECTURES:
         reason = f"the architecture {str(config[ARCHITECTURE])[:40]!r} is unknown, and no tensor holds its positions"
         opened.refused["position"] = reason
     adapter = _adapter(opened)
@@ -490,6 +490,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     for one, key in zip(placed, names[len(split) :], strict=True):
         encodings[key] = one.make
     fed = parts_fed(encodings, found["token"][0].part) if found["token"] else ()
+    if found["token"] and encodings and not fed and not is_known(opened.config):
+        opened.notes.append(f"positions of the words were not found, only those of other parts: {', '.join(encodings)}")
     ordered = sorted(
         encodings, key=lambda key: (key not in fed, [_ORDER.get(word, 3) for word in re.split(r"[. ]", key)])
     )
@@ -497,8 +499,7 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     if "token" not in makers:
         said["inputs"] = "it has no token table"
     reasons = {role: partial(itself, reason) for role, reason in said.items()}
-    unmatched = {"token": partial(_unmatched, opened), "position": partial(_unplaced, opened)}
-    absent = LazyMapping({**unmatched, **reasons})
+    absent = LazyMapping({"token": partial(unmatched, opened), "position": partial(unplaced, opened), **reasons})
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None
@@ -535,20 +536,6 @@ def _note_storage(opened: Opened, part: str, tensor: str) -> None:
         opened.notes.append(f"{tensor} is the weight before its parametrization, which is not applied")
     if (info := opened.tensors.info(tensor)).decoded:
         opened.notes.append(f"{info.name} is stored as {info.dtype}; its rows are decoded")
-
-
-def _unmatched(opened: Opened) -> str:
-    return f"no tensor name matches; {on_offer(opened)}"
-
-
-def _unplaced(opened: Opened) -> str:
-    """Return why no positions were found, which a model of unknown type may have without a table."""
-    kind, said = opened.part("text").get("model_type"), _unmatched(opened)
-    if not isinstance(kind, str) or is_known(opened.part("text")):
-        return said
-    return (
-        f"the type {one_line(kind, width=40)!r} is unknown, and config.json states no rotary or ALiBi positions; {said}"
-    )
 
 
 def _marks(opened: Opened, tables: Mapping[str, EmbeddingTable]) -> TokenMarks:

@@ -91,7 +91,12 @@ def named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, ten
     )
 
 
-def on_offer(opened: Opened) -> str:
+def unmatched(opened: Opened) -> str:
+    """Return why no table was found by name, and how to name one."""
+    return f"no tensor name matches; {_on_offer(opened)}"
+
+
+def _on_offer(opened: Opened) -> str:
     """Return what a source has instead of a table: its largest tensors of two axes, and how to name one.
 
     From the Hub, no header is fetched for it.

@@ -341,9 +341,10 @@ def _of_bytes(opened: Opened) -> Vocabulary | None:
     from ..checkpoints.tokenizers.vocabulary_files import of_bytes
 
     stated = opened.config.get("tokenizer_class")
+    settings: Mapping[str, Any] = {}
     with suppress(CheckpointError):  # a file that violates its format states no class
-        stated = stated or (opened.settings("tokenizer_config.json") or {}).get("tokenizer_class")
-    return of_bytes(stated)
+        settings = opened.settings("tokenizer_config.json") or {}
+    return of_bytes(stated or settings.get("tokenizer_class"), settings)
 
 
 def labels_of_target(opened: Opened, rows: int, source: int) -> Labels:

@@ -235,7 +235,7 @@ class Embeddings(Answering):
         """
         if not self.positions:
             reason = self.absent.get("position", "no positions were found")
-            raise MissingTableError(f"{self.name} has no position encoding: {reason}", reason=reason)
+            raise MissingTableError(f"no position encoding was found in {self.name}: {reason}", reason=reason)
         return self.positions[next(iter(self.positions))]
 
     def part(self, name: str) -> Embeddings:

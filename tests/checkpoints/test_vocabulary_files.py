@@ -301,6 +301,34 @@ def test_other_vocabularies(tmp_path: Path, models: Mapping[str, bytes], case: s
     assert_as_transformers(write(tmp_path, given, model_type=kind))
 
 
+LINES = {"vocab.txt": "king\nqueen\n##s\n"}
+BPE = {"vocab.json": {"a": 0, "b": 1, "Ġa": 2, "Ġ": 3}, "merges.txt": "#version: 0.2\nĠ a\n"}
+BARE: dict[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("Bert", "DistilBert", "Funnel", "MPNet", "SqueezeBert"), LINES),
+    **dict.fromkeys(("CLIP", "Deberta", "GPT2", "GPTNeoX", "Herbert", "LED", "OpenAIGPT", "Qwen2", "Roberta"), BPE),
+}
+WRITTEN_IN_PYTHON: dict[str, Mapping[str, Any]] = {
+    **{"Esm": LINES, "CTRL": BPE, "Vits": BPE, "BlenderbotSmall": BPE},
+    **dict.fromkeys(("Wav2Vec2CTC", "Wav2Vec2PhonemeCTC"), BPE),
+}
+HOLES = {"added_tokens.json": {"<x>": 9, "<y>": 12}}
+
+
+@pytest.mark.parametrize("name", BARE | WRITTEN_IN_PYTHON)
+def test_special_tokens_of_its_class_follow_a_vocabulary_that_lacks_them(tmp_path: Path, name: str) -> None:
+    settings = {"tokenizer_config.json": {"tokenizer_class": f"{name}Tokenizer"}}
+    assert_as_transformers(write(tmp_path, {**(BARE | WRITTEN_IN_PYTHON)[name], **settings}, model_type="bert"))
+
+
+@pytest.mark.parametrize("name", [*BARE, "XLMRoberta"])
+def test_added_tokens_with_holes_between_their_ids_are_numbered_anew(
+    tmp_path: Path, models: Mapping[str, bytes], name: str
+) -> None:
+    files = BARE.get(name, {"sentencepiece.bpe.model": models["unigram"]})
+    settings = {"tokenizer_config.json": {"tokenizer_class": f"{name}Tokenizer"}}
+    assert_as_transformers(write(tmp_path, {**files, **settings, **HOLES}, model_type="bert"))
+
+
 @pytest.mark.parametrize(
     ("files", "rows"),
     [

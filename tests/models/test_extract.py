@@ -399,13 +399,22 @@ def test_relative_biases_equal_the_models_own(build: Build, tmp_path: Path, mode
     assert np.array_equal(fed.normed, model.get_input_embeddings()(torch.tensor([5, 6, 7])).detach().numpy())
 
 
-@pytest.mark.parametrize(("name", "rows"), [("ByT5Tokenizer", 384), ("PerceiverTokenizer", 262)])
+@pytest.mark.parametrize(
+    ("name", "rows", "more"),
+    [
+        ("ByT5Tokenizer", 384, {}),
+        ("PerceiverTokenizer", 262, {}),
+        ("ByT5Tokenizer", 269, {"extra_ids": 10}),
+        ("ByT5Tokenizer", 385, {"added": ["<x>"]}),
+    ],
+)
 def test_bytes_are_named_where_only_the_class_of_the_tokenizer_states_them(
-    hub: FakeHub, tmp_path: Path, name: str, rows: int
+    hub: FakeHub, tmp_path: Path, name: str, rows: int, more: dict[str, Any]
 ) -> None:
     import transformers
 
-    tokenizer = getattr(transformers, name)()
+    tokenizer = getattr(transformers, name)(**{one: more[one] for one in more if one != "added"})
+    tokenizer.add_tokens(more.get("added", []))
     tokenizer.save_pretrained(tmp_path)
     safetensors.torch.save_file({"shared.weight": torch.ones(rows, 8)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5", "vocab_size": rows}))
@@ -455,13 +464,110 @@ def test_positions_of_a_type_that_transformers_has_not(tmp_path: Path) -> None:
     olmo = made("olmo", {}, model_type="hf_olmo", rope=True, max_position_embeddings=9).position
     phi = made("phi", {}, model_type="phi3small", rope_embedding_base=1e6, max_position_embeddings=9).position
     np.testing.assert_allclose([olmo.inv_freq, phi.inv_freq], [[1, 1e-2], [1, 1e-3]])
-    internlm = made("internlm", {"rotary_emb.inv_freq": angles}, model_type="internlm", seq_length=50)
-    turned = internlm.position
-    assert any("states no layout: halves" in note for note in internlm.notes)
+    stored = made("stored", {"rotary_emb.inv_freq": angles}, model_type="lantern", seq_length=50)
+    turned = stored.position
+    assert any("states no layout: halves" in note for note in stored.notes)
     assert turned.kind == "rotary"
     assert (turned.inv_freq.tolist(), turned.length) == (angles.tolist(), 50)
     for name, tensor in (("negative", -angles), ("long", torch.ones(4097)), ("empty", torch.ones(0))):
-        odd = made(name, {"rotary_pos_emb.inv_freq": tensor}, model_type="internlm").position
+        odd = made(name, {"rotary_pos_emb.inv_freq": tensor}, model_type="lantern").position
         assert "must hold 1 to 4,096 positive frequencies" in odd.reason
-    with pytest.raises(MissingTableError, match="type 'baichuan' is unknown"):
-        _ = made("baichuan", {"visual.rotary_pos_emb.inv_freq": angles}, model_type="baichuan").position
+    with pytest.raises(MissingTableError, match="type 'lantern' is unknown"):
+        _ = made("lantern", {"visual.rotary_pos_emb.inv_freq": angles}, model_type="lantern").position
+
+
+_WIDE = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2, "max_position_embeddings": 32}
+_GPT = {"n_embd": 16, "n_head": 2, "n_layer": 2, "n_positions": 32}
+_MPT = {"d_model": 16, "n_heads": 2, "n_layers": 2, "max_seq_len": 32, "model_type": "mpt"}
+_ROPE = {"rope": True, "rope_theta": 1e8, "alibi": False}
+_ROTATED: dict[str, tuple[dict[str, Any], float, str]] = {
+    "baichuan 7B": ({**_WIDE, "model_type": "baichuan"}, 1e4, "half"),
+    "MiniCPM": ({**_WIDE, "model_type": "minicpm", "rope_scaling": None}, 1e4, "half"),
+    "InternLM": ({**_WIDE, "model_type": "internlm", "rotary": {"base": 1e8, "type": "origin"}}, 1e8, "half"),
+    "Qwen": (
+        {**_WIDE, "model_type": "qwen", "kv_channels": 8, "rotary_emb_base": 1e8, "use_dynamic_ntk": True},
+        1e8,
+        "half",
+    ),
+    "the first ChatGLM": (
+        {**_WIDE, "model_type": "chatglm", "position_encoding_2d": True, "hidden_size": 32},
+        1e4,
+        "half",
+    ),
+    "ChatGLM2": (
+        {**_WIDE, "model_type": "chatglm", "kv_channels": 16, "rope_ratio": 1e4, "seq_length": 32},
+        1e8,
+        "interleaved",
+    ),
+    "MOSS": ({**_GPT, "n_embd": 32, "model_type": "moss", "rotary_dim": 8}, 1e4, "interleaved"),
+    "MPT with rotary positions": ({**_MPT, "attn_config": _ROPE}, 1e8, "half"),
+    "DBRX": ({**_MPT, "model_type": "dbrx", "attn_config": {"rope_theta": 1e8}}, 1e8, "half"),
+    "Nomic's own fields": (
+        {**_GPT, "n_embd": 32, "model_type": "nomic_bert", "rotary_emb_base": 1e8, "rotary_emb_fraction": 0.5}
+        | {"rotary_scaling_factor": 2, "auto_map": {}},
+        1e8,
+        "half",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _ROTATED)
+def test_rotary_positions_as_published_code_reads_them(tmp_path: Path, name: str) -> None:
+    config, base, layout = _ROTATED[name]
+    safetensors.torch.save_file({"embed_tokens.weight": torch.ones(7, 16)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = hpe.extract(tmp_path)
+    turned = found.position
+    np.testing.assert_allclose(turned.inv_freq, base ** -np.array([0, 0.25, 0.5, 0.75]))
+    assert (turned.layout, turned.length) == (layout, 32)
+    unread = [
+        field for field in ("use_dynamic_ntk", "position_encoding_2d", "rotary_scaling_factor") if field in config
+    ]
+    assert all(any(f"states {field}, which hfposemb does not read" in note for note in found.notes) for field in unread)
+    assert not any("states no layout" in note for note in found.notes)
+
+
+def test_positions_that_published_code_has_instead_of_rotary_ones(tmp_path: Path) -> None:
+    tensors = {"wte.weight": torch.ones(7, 16), "wpe.weight": torch.ones(32, 16)}
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+
+    def made(**config: Any) -> hpe.Embeddings:
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        return hpe.extract(tmp_path)
+
+    assert made(**_GPT, model_type="gpt_refact").position.kind == "alibi"
+    learned = made(**_MPT, attn_config={"alibi": False})
+    assert learned.position.kind == "learned"
+    assert not any("no mpt model" in note for note in learned.notes)
+
+
+@pytest.mark.parametrize("changed", [{"num_hidden_layers": 40}, {"max_position_embeddings": None}])
+def test_the_larger_baichuan_has_alibi_and_an_unknown_types_layout_is_assumed(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    safetensors.torch.save_file({"embed_tokens.weight": torch.ones(7, 16)}, tmp_path / "model.safetensors")
+    config = {name: value for name, value in (_WIDE | changed).items() if value is not None}
+    (tmp_path / "config.json").write_text(json.dumps(config | {"model_type": "baichuan"}))
+    assert hpe.extract(tmp_path).position.slopes.tolist() == [2**-4, 2**-8]
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "lantern", "rope_theta": 1e4}))
+    assert "config.json states no layout: halves, which most models rotate, are assumed" in hpe.extract(tmp_path).notes
+
+
+def test_positions_of_images_are_not_those_of_the_words(tmp_path: Path) -> None:
+    """MiniCPM-V's resampler has the shorter path; CogVLM's words rotate, which its configuration does not say."""
+    tensors = {"llm.model.embed_tokens.weight": torch.ones(7, 16), "resampler.pos_embed": torch.ones(70, 70, 16)}
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "minicpmv", "rope_theta": 1e6}))
+    found = hpe.extract(tmp_path)
+    assert (found.fed, found.position.kind) == (("text",), "rotary")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": "cogvlm"}))
+    assert "positions of the words were not found, only those of other parts: vision" in hpe.extract(tmp_path).notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"), [("RefinedWebModel", {"alibi": False}), ("openlm", {"positional_embedding_type": "rotary"})]
+)
+def test_rotary_positions_of_older_names(tmp_path: Path, kind: str, stated: dict[str, Any]) -> None:
+    safetensors.torch.save_file({"tok_embeddings.weight": torch.ones(7, 16)}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(_WIDE | {"model_type": kind} | stated))
+    np.testing.assert_allclose(hpe.extract(tmp_path).position.inv_freq, [1, 0.1, 0.01, 0.001])

@@ -159,6 +159,11 @@ def changes_of(
     matched = {module: _match(module, stored, longer) for module in modules}
     found = {name: _change(module, modules[module], config) for module, name in matched.items() if name is not None}
     next((change.ids for change in found.values() if change.tokens is not None), None)  # told before rows are read
+    if not found and (kind := config.get("peft_type")) not in _KNOWN:
+        said = (
+            f"adapters of type {display(str(kind), width=20)} cannot be applied, only those of {' and '.join(_KNOWN)}"
+        )
+        raise CheckpointError(f"{said}; open the base model, or merge them with PEFT")
     if not found:
         such = f", such as {display(', '.join(list(modules)[:3]), width=100)}" if modules else ""
         changed = f"the base model has none of the modules that the adapter changes{such}"

@@ -92,6 +92,14 @@ def read_declared(folder: Path, *, listed_alone: bool = False) -> Declared:
     return Declared(added, frozenset(special), parts, tuple(more), settings)
 
 
+def listed_tokens(settings: Mapping[str, Any]) -> dict[int, str]:
+    """Return the tokens that tokenizer_config.json lists by their ids; empty if it lists none."""
+    listed = settings.get("added_tokens_decoder")
+    items = listed.items() if isinstance(listed, dict) else ()
+    found = {int(key): content_of(token) for key, token in items if re.fullmatch(r"\d{1,9}", key)}
+    return {row: token for row, token in found.items() if token is not None}
+
+
 def numbered(tokens: Iterable[str], vocabulary: Mapping[str, int], size: int) -> dict[int, str]:
     """Return added tokens by id as the tokenizers library numbers them, whatever ids a file states.
 
@@ -135,18 +143,24 @@ def tokenizer_class(folder: Path, declared: Declared, of_types: Mapping[str, str
     return stated.removesuffix("Fast") if isinstance(stated, str) else ""
 
 
-def completed(found: Vocabulary, declared: Declared, defaults: Mapping[str, str] | None = None) -> Vocabulary:
+def completed(
+    found: Vocabulary, declared: Declared, defaults: Mapping[str, str] | None = None, *, anew: bool = False
+) -> Vocabulary:
     """Return a bare vocabulary with its declared tokens; those without an id follow the last one, as in transformers.
 
     Args:
         found: The vocabulary.
         declared: What the files beside it declare.
         defaults: Special tokens by role of the tokenizer's class, which the files may replace.
+        anew: Whether the class numbers all added tokens anew, as the tokenizers library does.
     """
     # The control tokens of a vocabulary are special, those that its files declare, and others by their names.
     parts = {**(defaults or {}), **declared.parts}
     special = found.special | declared.special | special_by_name(found.pieces) | {*parts.values()}
-    literal = {**found.literal, **declared.literal}
+    stated = dict(sorted(declared.literal.items()))
+    if anew:
+        stated = numbered(stated.values(), {piece: row for row, piece in found.pieces.items()}, len(found.pieces))
+    literal = {**found.literal, **stated}
     known = {*found.pieces.values(), *literal.values()}
     row = max((*found.pieces, *literal), default=-1) + 1
     for token in declared.by_role(defaults):

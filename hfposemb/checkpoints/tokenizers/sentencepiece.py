@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import SourceError
 from ..file_ranges import LocalRanges
 from ..protobuf import MessageReader, Span
+from .class_tokens import FAIRSEQ, numbers_anew
 from .declared import Declared, completed, read_declared, tokenizer_class
 from .small_files import LARGEST_FILE, MOST_VALUES
 from .vocabulary import Style, Vocabulary
@@ -54,15 +55,6 @@ _BERT: Mapping[str, str] = {
     "cls_token": "[CLS]",
     "mask_token": "[MASK]",
 }
-_FAIRSEQ_ROLES: Mapping[str, str] = {
-    "bos_token": "<s>",
-    "eos_token": "</s>",
-    "unk_token": "<unk>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "cls_token": "<s>",
-    "mask_token": "<mask>",
-}
 _FAIRSEQ = ("bos_token", "pad_token", "eos_token", "unk_token")
 _ENDS: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 _PADDED: Mapping[str, str] = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
@@ -76,21 +68,21 @@ _MBART50 = (
 )
 _PLBART = "__java__ __python__ __en_XX__"
 _PLBART_MULTI = f"{_PLBART} __javascript__ __php__ __ruby__ __go__"
-_UNMASKED = {role: token for role, token in _FAIRSEQ_ROLES.items() if role != "mask_token"}
+_UNMASKED = {role: token for role, token in FAIRSEQ.items() if role != "mask_token"}
 
 LAYOUTS: Mapping[str, Layout] = {
-    "XLMRobertaTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
-    "LayoutXLMTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
-    "MLukeTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), _FAIRSEQ_ROLES),
-    "NllbTokenizer": Layout(_FAIRSEQ, 3, (), _FAIRSEQ_ROLES),
-    "MBartTokenizer": Layout(_FAIRSEQ, 3, (*_MBART.split(), "mask_token"), _FAIRSEQ_ROLES),
+    "XLMRobertaTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
+    "LayoutXLMTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
+    "MLukeTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
+    "NllbTokenizer": Layout(_FAIRSEQ, 3, (), FAIRSEQ),
+    "MBartTokenizer": Layout(_FAIRSEQ, 3, (*_MBART.split(), "mask_token"), FAIRSEQ),
     "MBart50Tokenizer": Layout(
         ("cls_token", "pad_token", "eos_token", "unk_token"),
         3,
         (*_MBART.split(), *_MBART50.split(), "mask_token"),
-        {role: token for role, token in _FAIRSEQ_ROLES.items() if role != "bos_token"},
+        {role: token for role, token in FAIRSEQ.items() if role != "bos_token"},
     ),
-    "PLBartTokenizer": Layout(_FAIRSEQ, 3, (*_PLBART.split(), "mask_token"), _FAIRSEQ_ROLES),
+    "PLBartTokenizer": Layout(_FAIRSEQ, 3, (*_PLBART.split(), "mask_token"), FAIRSEQ),
     "XGLMTokenizer": Layout(
         _FAIRSEQ,
         3,
@@ -104,9 +96,9 @@ LAYOUTS: Mapping[str, Layout] = {
         _UNMASKED,
     ),
     "CamembertTokenizer": Layout(
-        ("<s>NOTUSED", "pad_token", "</s>NOTUSED", "unk_token", "<unk>NOTUSED"), 1, ("mask_token",), _FAIRSEQ_ROLES
+        ("<s>NOTUSED", "pad_token", "</s>NOTUSED", "unk_token", "<unk>NOTUSED"), 1, ("mask_token",), FAIRSEQ
     ),
-    "BarthezTokenizer": Layout(roles=_FAIRSEQ_ROLES),
+    "BarthezTokenizer": Layout(roles=FAIRSEQ),
     "T5Tokenizer": Layout(roles=_PADDED),
     "VideoPrismTokenizer": Layout(roles=_PADDED),
     "PegasusTokenizer": Layout(skipped=2, roles=_PADDED),
@@ -115,8 +107,8 @@ LAYOUTS: Mapping[str, Layout] = {
     "FNetTokenizer": Layout(roles=_BERT),
     "RemBertTokenizer": Layout(roles=_BERT),
     "BigBirdTokenizer": Layout(roles={**_BERT, **_ENDS}),
-    "XLNetTokenizer": Layout(roles={**_FAIRSEQ_ROLES, "sep_token": "<sep>", "cls_token": "<cls>"}),
-    "CpmTokenizer": Layout(roles={**_FAIRSEQ_ROLES, "sep_token": "<sep>", "cls_token": "<cls>"}),
+    "XLNetTokenizer": Layout(roles={**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"}),
+    "CpmTokenizer": Layout(roles={**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"}),
     "LlamaTokenizer": Layout(roles=_ENDS),
     "CodeLlamaTokenizer": Layout(roles=_ENDS),
     "GemmaTokenizer": Layout(
@@ -195,7 +187,7 @@ def read_sentencepiece(folder: Path, file: str) -> Vocabulary:
         if kind in (_CONTROL, _UNKNOWN) or (kind == _USER_DEFINED and "▁" not in piece):
             literal[row] = piece
     found = Vocabulary(file, pieces, Style(space="▁"), literal, frozenset(special), unused=frozenset(unused))
-    return completed(found, declared, layout.roles)
+    return completed(found, declared, layout.roles, anew=name in LAYOUTS and numbers_anew(name))
 
 
 @dataclass(frozen=True)

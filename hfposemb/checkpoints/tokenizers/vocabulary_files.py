@@ -23,7 +23,8 @@ from typing import Any
 from ...errors import SourceError
 from ...tables.table import Labels
 from ..strict_json import foreign
-from .declared import SETTINGS, completed, numbered, read_declared, special_by_name
+from .class_tokens import class_tokens
+from .declared import SETTINGS, completed, listed_tokens, numbered, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
 from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
 from .vocabulary import Style, Vocabulary, as_characters, style_by_share
@@ -178,14 +179,21 @@ def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
     return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)(folder, file)
 
 
-def of_bytes(tokenizer_class: object) -> Vocabulary | None:
-    """Return the vocabulary of a tokenizer that needs no file, since its tokens are bytes; ``None`` for any other."""
+def of_bytes(tokenizer_class: object, settings: Mapping[str, Any]) -> Vocabulary | None:
+    """Return the vocabulary of a tokenizer that needs no file, since its tokens are bytes; ``None`` for any other.
+
+    Args:
+        tokenizer_class: Class of the tokenizer.
+        settings: Content of tokenizer_config.json, which lists the tokens that are no bytes, or says how many follow.
+    """
     special = _OF_BYTES.get(tokenizer_class) if isinstance(tokenizer_class, str) else None
     if special is None:
         return None
-    before, after = special
+    before, extra = special
+    extra = count if type(count := settings.get("extra_ids", extra)) is int and 0 <= count <= 10_000 else extra
     pieces = {len(before) + byte: as_characters(bytes([byte])) for byte in range(256)}
-    literal = dict(enumerate(before)) | dict(enumerate(after, len(before) + 256))
+    after = enumerate((f"<extra_id_{number}>" for number in range(extra)), len(before) + 256)
+    literal = listed_tokens(settings) or dict(enumerate(before)) | dict(after)
     return Vocabulary(str(tokenizer_class), pieces, Style(byte_level=True), literal, frozenset(literal.values()))
 
 
@@ -323,7 +331,8 @@ def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
         return completed(Vocabulary(file, _of_dictionary(lines, file), Style()), declared, _MASK)
     pieces = dict(enumerate(lines))
     prefix = "##" if any(piece.startswith("##") for piece in pieces.values()) else ""
-    return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared)
+    tokens, anew = class_tokens(folder, declared, file)
+    return completed(Vocabulary(file, pieces, Style(prefix=prefix)), declared, tokens, anew=anew)
 
 
 def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
@@ -336,7 +345,8 @@ def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
             raise SourceError(f"{told}, but tokenizer_config.json none of them as target_lang; write it there")
         stated = stated[language]
     pieces = _by_id(stated, file)
-    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared)
+    tokens, anew = class_tokens(folder, declared, file)
+    return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared, tokens, anew=anew)
 
 
 def _from_words(folder: Path, file: str) -> Vocabulary:
@@ -391,11 +401,11 @@ def _from_rwkv(folder: Path, file: str) -> Vocabulary:
     return completed(read, read_declared(folder))
 
 
-_OF_BYTES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "ByT5Tokenizer": (("<pad>", "</s>", "<unk>"), [f"<extra_id_{number}>" for number in range(125)]),
-    "PerceiverTokenizer": (("[PAD]", "[BOS]", "[EOS]", "[MASK]", "[CLS]", "[SEP]"), ()),
+_OF_BYTES: Mapping[str, tuple[Sequence[str], int]] = {
+    "ByT5Tokenizer": (("<pad>", "</s>", "<unk>"), 125),
+    "PerceiverTokenizer": (("[PAD]", "[BOS]", "[EOS]", "[MASK]", "[CLS]", "[SEP]"), 0),
 }
-"""Special tokens before and after the bytes, by class."""
+"""Special tokens before the bytes, and the number of extra ones after them, by class."""
 
 _LITERAL = re.compile(r"""(?P<row>[0-9]{1,9}) (?P<text>b?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")) [0-9]{1,6}""")
 

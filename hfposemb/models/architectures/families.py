@@ -227,10 +227,13 @@ FAMILIES: tuple[Family, ...] = (
     Family(("lilt", "markuplm", "prophetnet"), counts_padding=True, padding=0),
     Family(("opt", "bart", "mbart", "plbart", "mvp", "biogpt"), leading=2),
     Family(("mpnet",), counts_padding=True, leading=2),
-    Family(("mobilebert",), inputs=InputRule(_NORMS, before=("embedding_transformation",), neighbours="trigram_input")),
+    Family(
+        ("mobilebert",),
+        inputs=InputRule(_NORMS, 1e-5, before=("embedding_transformation",), neighbours="trigram_input"),
+    ),
     Family(("layoutlm",), inputs=InputRule(_NORMS, boxes=("x", "y", "x", "y", "h", "w"))),
     Family(("bigbird_pegasus",), inputs=InputRule(scale=_FACTORS)),
-    Family(("bloom",), "alibi"),
+    Family(("bloom", "gpt_refact"), "alibi"),
     Family(("mpt",), "alibi", alibi_kept=False),
     Family(("falcon",), alibi_scaled=True),
     Family(
@@ -264,7 +267,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(("gptj", "codegen", "roformer", "clvp_encoder"), "rotary"),
     Family(
         (
-            *("mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm", "nemotron3_5_asr", "nemotron_asr_streaming"),
+            *("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm"),
+            *("nemotron3_5_asr", "nemotron_asr_streaming"),
             *("parakeet_rnnt", "parakeet_tdt"),
         ),
         "none",
@@ -289,6 +293,8 @@ _BY_TYPE = {model_type: family for family in FAMILIES for model_type in family.m
 def family_of(config: Mapping[str, Any]) -> Family:
     """Return the row of a configuration's ``model_type``, or ``DEFAULT``."""
     model_type = config.get("model_type")
+    if model_type == "trocr" and config.get("use_learned_position_embeddings") is False:
+        return _BY_TYPE["speech_to_text"]  # its sinusoids are the same
     return _BY_TYPE.get(model_type, DEFAULT) if isinstance(model_type, str) else DEFAULT
 
 
@@ -341,7 +347,10 @@ def parts_fed(parts: Collection[str], tower: str) -> tuple[str, ...]:
         tower: Part that holds the token table; "" if an encoder and a decoder share it. An encoder's own table feeds
             the encoder; a decoder's feeds the decoder only, as in Whisper, whose encoder receives sound.
     """
-    towers = ("position", "text", "encoder", "decoder") if tower == "" else (tower, "position")
+    shared = tower == "" or (
+        tower == "text" and {*parts} >= {"encoder", "decoder"} and not {*parts} & {"text", "position"}
+    )
+    towers = ("position", "text", "encoder", "decoder") if shared else (tower, "position")
     keys = (key for tower in towers for key in (tower, f"{tower}.encoder", f"{tower}.decoder"))
     return tuple(key for key in keys if key in parts)
 

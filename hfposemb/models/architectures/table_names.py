@@ -62,8 +62,9 @@ WHOLE_TOKEN_NAMES = frozenset(("emb.weight", "embedding_layer.weight", "backbone
 
 
 NO_TOKENS = re.compile(
-    r"codebook|quantizer|(^|[._])vq|codec|per_layer|multi_head_embedding|(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|"
-    r"image|video|size|time|age|distance)_?[a-z]{0,24}_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
+    r"codebook|quantizer|(^|[._])(vq|t2u)|codec|per_layer|multi_head_embedding|"
+    r"(pos(ition)?|type|segment|speaker|lang|bucket|class|modality|image|video|size|time|age|distance)"
+    r"_?[a-z]{0,24}_?(emb|embed|embedding|embeddings|embeds)(\.weight)?$"
 )
 """Patterns in the names of tables whose rows are not tokens."""
 
@@ -89,8 +90,8 @@ TOWERS: Mapping[str, frozenset[str]] = {
     "qformer": frozenset(("qformer",)),
     "talker": frozenset(("talker", "token2wav", "depth")),
     "action": frozenset(("action", "dit")),
-    "vision": frozenset(("vision", "visual", "image", "img", "vit", "sam", "patch")),
-    "audio": frozenset(("audio", "speech", "acoustic", "acoustics")),
+    "vision": frozenset(("vision", "visual", "image", "img", "vit", "sam", "patch", "vpm", "resampler")),
+    "audio": frozenset(("audio", "speech", "acoustic", "acoustics", "apm")),
     "video": frozenset(("video",)),
     "text": frozenset(("text", "language", "llm", "lm")),
     "encoder": frozenset(("encoder",)),
@@ -189,7 +190,7 @@ def candidates(
             part = _PART[role](name, tower) if role in _PART else tower
             order = PART_ORDER.get(tower, 4)
             if role == "token":
-                order = (0, 0, 0, 1, 2)[order]
+                order = max((0, 0, 0, 1, 2)[order], int(tower == "text" and "decoder" in name))
             found.append(Candidate(name, part, (rank, order, name.count("."), name)))
     return tuple(sorted(found, key=lambda one: one.order))
 

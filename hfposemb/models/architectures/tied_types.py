@@ -103,9 +103,11 @@ def unread_shared(config: Mapping[str, Any], names: Collection[str]) -> frozense
     if config.get("model_type") in ONE_TABLE or is_tied(config):
         return frozenset()
     there = frozenset(names)
-    own = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
     found = (name.removesuffix(_SHARED) for name in names if name == _SHARED or name.endswith(f".{_SHARED}"))
-    return frozenset(module + _SHARED for module in found if {module + one for one in own} <= there)
+    own = [[f"{kind}{part}.embed_tokens.weight" for part in ("encoder", "decoder")] for kind in ("", "text_")]
+    return frozenset(
+        module + _SHARED for module in found if any({module + one for one in both} <= there for both in own)
+    )
 
 
 _SHARED = "shared.weight"

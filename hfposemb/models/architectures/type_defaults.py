@@ -19,7 +19,11 @@ Fields = dict[str, Any]
 
 _DEEPEST = 3
 _USUAL = ("rope_theta", "partial_rotary_factor")
-_SPELT = {"rope_theta": ("rotary_emb_base", "rotary_base"), "partial_rotary_factor": ("rotary_pct", "rotary_dim")}
+_SPELT = {
+    "rope_theta": ("rotary_emb_base", "rotary_base"),
+    "partial_rotary_factor": ("rotary_pct", "rotary_emb_fraction", "rotary_dim"),
+}
+_OLDER = (*_USUAL, *_SPELT["rope_theta"], *_SPELT["partial_rotary_factor"][:2])
 """Fields outside the rotary parameters that state one of them, and how older configurations spell these."""
 
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
@@ -42,15 +46,42 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         Path(__file__).with_name("type_defaults.json").read_text(encoding="utf-8")
     )
-    return {**found, **_PUBLISHED}
+    own = {"names": _NOMIC, "read": _OLDER, "partial": True}
+    return {**found, **_PUBLISHED, "nomic_bert": {**found["nomic_bert"], **own}}
 
+
+_LIKE_LLAMA = (
+    *("Yi", "aquila", "baichuan", "codeshell", "deepseek", "grok-1", "internlm", "internlm2", "minicpm"),
+    *("orion", "plamo", "qwen", "skywork", "xverse"),
+)
+_STATE_ALL = ("moss", "new", "progen")
+"""Types of published code whose configurations state all but the layout; ``new`` is GTE's."""
+
+_NOMIC = {
+    **{"n_embd": "hidden_size", "n_head": "num_attention_heads", "n_layer": "num_hidden_layers"},
+    **{"n_positions": "max_position_embeddings", "layer_norm_epsilon": "layer_norm_eps"},
+}
+"""Fields of Nomic's own configurations, which transformers' class does not read."""
+
+_FALCON: Mapping[str, Any] = {
+    "class": "RW",
+    "fields": {"alibi": False, "max_position_embeddings": 2048},
+    "rope": {"rope_theta": 10_000.0},
+}
+"""Falcon's, before transformers had it."""
 
 _PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "RefinedWeb": _FALCON,
+    "RefinedWebModel": _FALCON,
     "chatglm": {
         "class": "ChatGLM",
         "fields": {},
         "rope": {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5},
         "partial": True,
+    },
+    **{
+        name: {"class": name, "fields": {}, "rope": {"rope_theta": 10_000.0}, "partial": True, "read": _OLDER}
+        for name in _LIKE_LLAMA
     },
 }
 """What the code published with models fills in, for types that transformers has not."""
@@ -65,7 +96,9 @@ def rotary_types() -> frozenset[str]:
     """Return the model types that rotate by position whatever else their configuration states."""
     flags = {"alibi", "position_embedding_type", "use_mem_rope"}
     return frozenset(
-        name for name, entry in _entries().items() if "rope" in entry and flags.isdisjoint(entry.get("fields", {}))
+        name
+        for name, entry in _entries().items()
+        if "rope" in entry and flags.isdisjoint(entry.get("fields", {})) and name != "baichuan"  # the 13B has ALiBi
     )
 
 
@@ -128,6 +161,7 @@ def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "") -> Fields:
     stated = config.get("model_type")
+    config = {**config, **_rope_of_code(config)}
     found = dict(config)
     if not isinstance(stated, str):
         stated = model_type or type_of_class(config)
@@ -151,6 +185,28 @@ def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "") -> 
             if part_type or "model_type" in value or "architectures" in value or str(name).endswith("config"):
                 found[name] = _completed(value, deeper - 1, part_type)
     return found
+
+
+def _rope_of_code(config: Mapping[str, Any]) -> Fields:
+    """Return the rotary parameters that published code reads from an object of its own, in the terms of transformers.
+
+    InternLM states ``rotary``; MPT's code and DBRX's state the base in ``attn_config``.
+    """
+    own, inner = config.get("rotary"), config.get("attn_config")
+    if isinstance(own, dict):
+        scaling = {"rope_type": "dynamic", "factor": own.get("scaling_factor", 1.0)}
+        return {"rope_parameters": {"rope_theta": own.get("base")} | (scaling if own.get("type") == "dynamic" else {})}
+    if not isinstance(inner, dict) or inner.get("rope_theta") is None or inner.get("rope", True) is not True:
+        return {}
+    detail = inner.get("rope_hf_config" if inner.get("rope_impl") == "hf" else "rope_dail_config")
+    scaling = detail if isinstance(detail, dict) and detail.get("type") not in ("original", "no_scaling") else {}
+    return {"rope_parameters": {"rope_theta": inner["rope_theta"], **scaling}}
+
+
+def is_published(config: Mapping[str, Any]) -> bool:
+    """Return whether the rotary rules of a configuration's type are known: transformers has it, or published code."""
+    kind = str(config.get("model_type"))
+    return kind in _STATE_ALL or "rope" in _entries().get(kind, {})
 
 
 def _fields(config: Mapping[str, Any], entry: Mapping[str, Any]) -> Fields:

@@ -33,11 +33,12 @@ from ...tables.encodings import (
 )
 from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
+from ...text import one_line
 from ..architectures.config_values import name_of, real_number, whole_number
 from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
-from ..architectures.type_defaults import rotates
-from ..named_tables import PLACES
+from ..architectures.type_defaults import is_published, rotates
+from ..named_tables import PLACES, unmatched
 from ..opened_model import Opened, itself, stored_grid
 
 if TYPE_CHECKING:
@@ -120,7 +121,11 @@ def square_grid(rows: int) -> Grid | None:
     return None
 
 
-_LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length")
+_LENGTHS = (
+    *("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length"),
+    "model_max_length",
+)
+_HALVES = ": halves, which most models rotate, are assumed"
 _HEADS = ("n_head", "n_heads", "num_attention_heads", "encoder_attention_heads")
 _WIDTHS = ("hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim")
 _READS_BOTH = frozenset(("moonshine_streaming", "sam3_vit_model", "clvp", "roformer"))
@@ -159,7 +164,10 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     ]
     served = absolute | {placed.tower for placed in found}
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
-    if not served & own or opened.part("text").get("rope_parameters"):
+    if main == "decoder" and _of_patches(opened.part("encoder")):
+        own.discard("encoder")  # its positions are those of images
+    config = opened.part("text")
+    if not served & own or config.get("rope_parameters") or config.get("position_embeddings_type") == "rotary":
         found = [*_by_configuration(opened, main), *found]
     if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
         found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
@@ -180,13 +188,13 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
     config = opened.part("text")
     types = {str(one.get("model_type")) for one in (opened.config, config)}
     known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
-    kind = opened.family().kind or (_stated_kind(config) if rotates(config) else "")
+    kind = _kind(opened) if opened.family().kind or rotates(config) else ""
     asked = not opened.named.keys().isdisjoint(PLACES)
     if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
         return found
     own = ("", "text", main, "encoder", "decoder")
     unread = [one for one in found if tower_of(one.part.split(".")[0]) in own]
-    said = f"is stored, but no {config.get('model_type')} model of this config.json reads it"
+    said = f"is stored, but no {config.get('model_type')} model of transformers reads it with this config.json"
     opened.notes.extend(f"{one.tensor} {said}" for one in unread)
     return tuple(one for one in found if one not in unread)
 
@@ -198,8 +206,10 @@ def _of_patches(config: Mapping[str, Any]) -> bool:
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
     """Return the text's position encoding as stated by its configuration or family."""
-    config, family = opened.part("text"), opened.family()
-    kind = family.kind or _stated_kind(config)
+    config, family, kind = opened.part("text"), opened.family(), _kind(opened)
+    if family.kind and kind != family.kind:
+        said = "states alibi false, as the code reads that trained the model; transformers takes ALiBi"
+        opened.notes.append(f"{name_of(opened.config)} {said}")
     if kind == "none":
         order = family.order or "the causal mask alone"
         return [Placed("", "", partial(NoPositions, order))]
@@ -210,21 +220,22 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed("", "", partial(_alibi, opened))]
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
-    if kind == "rotary":
+    own = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
+    # Encoder and decoder with separate configurations, as in T5Gemma; Dia's words enter the encoder alone.
+    apart = main == "encoder" and len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
+    if kind == "rotary" and not apart:
         return _rotary(opened, "")
     kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
-    if kept and not is_known(config):
+    if kept and not own and not is_known(config):
         tensor = min(kept, key=_layers)
-        opened.notes.append(f"{tensor} states no layout: halves, which most models rotate, are assumed")
+        opened.notes.append(f"{tensor} states no layout{_HALVES}")
         return [Placed("", "", partial(_stored_frequencies, opened, tensor))]
-    # Encoder and decoder with separate configurations, as in T5Gemma.
-    apart = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
-    return [placed for tower in apart for placed in _rotary(opened, tower)]
+    return [placed for tower in own for placed in _rotary(opened, tower)]
 
 
 def _rotary(opened: Opened, tower: str) -> list[Placed]:
     config = opened.part(tower or "text")
-    from .rope import rotary_encodings, unread_fields
+    from .rope import rotary_encodings, stated_layout, unread_fields
     from .rotary_parts import of_part, tower_encodings
 
     if _of_patches(config):
@@ -233,9 +244,11 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
             return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
         reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
-    if not is_known(config) and (unread := unread_fields(config)):
+    if (not is_known(config) or "auto_map" in opened.config) and (unread := unread_fields(config)):
         said = f"{', '.join(unread)}, which hfposemb does not read, so its frequencies may be others"
         opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
+    if not (is_known(config) or is_published(config)) and stated_layout(config) is None:
+        opened.notes.append(f"{name_of(opened.config)} states no layout{_HALVES}")
     return [
         Placed(tower, "" if axis == "position" else axis, partial(itself, encoding))
         for axis, encoding in rotary_encodings(config, name=opened.name).items()
@@ -275,21 +288,42 @@ def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
             yield Placed(tower, "rotary" if tower in absolute else "", partial(Unmeasured, "rotary", reason))
 
 
+def _kind(opened: Opened) -> str:
+    """Return the kind of the text's positions that its model type has or its configuration states; "" for neither."""
+    config, family = opened.part("text"), opened.family()
+    inner = config.get("attn_config")
+    # MPT's own code reads the flag, transformers' does not.
+    otherwise = isinstance(inner, dict) and inner.get("alibi") is False and not isinstance(opened.tensors, LiveTensors)
+    return _stated_kind(config) if otherwise else family.kind or _stated_kind(config)
+
+
 def _stated_kind(config: Mapping[str, Any]) -> str:
     if config.get("use_mem_rope") is False:
         return "none"
-    stated, inner = config.get("position_embedding_type"), config.get("attn_config")
+    if config.get("model_type") == "baichuan" and _is_large_baichuan(config):
+        return "alibi"
+    inner, spelt = config.get("attn_config"), (config.get(name) for name in _KIND_FIELDS)
+    stated = next((one for one in spelt if isinstance(one, str)), "")
     flags = (config, inner if isinstance(inner, dict) else {})
     biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
     if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
         return "alibi"
-    if (isinstance(stated, str) and stated in ("rope", "rotary")) or config.get("rope") is True:
+    if stated in ("rope", "rotary") or config.get("rope") is True:
         return "rotary"
     if stated == "nope":
         return "none"
     if stated == "absolute":
         return ""
     return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
+
+
+_KIND_FIELDS = ("position_embedding_type", "position_embeddings_type", "positional_embedding_type")
+"""Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's."""
+
+
+def _is_large_baichuan(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is that of Baichuan's 13B, which has ALiBi; the 7B, of the same type, rotates."""
+    return "max_position_embeddings" not in config or config.get("num_hidden_layers") == 40
 
 
 def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:
@@ -518,6 +552,20 @@ def _convolutions(opened: Opened) -> Iterator[Placed]:
     for tower, name in towers.items():
         channels, group, width = opened.tensors.info(name).shape
         yield Placed(tower, "", partial(Convolution, width, max(channels // max(group, 1), 1)))
+
+
+def unplaced(opened: Opened) -> str:
+    """Return why no positions were found, which a model of unknown type may have without a table."""
+    from .rope import unread_fields
+
+    config, said = opened.part("text"), unmatched(opened)
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or is_known(config):
+        return said
+    unread = unread_fields(config)
+    only = f" that can be read, only {', '.join(unread)[:200]}" if unread else ""
+    stated = f"config.json states no rotary or ALiBi positions{only}"
+    return f"the type {one_line(kind, width=40)!r} is unknown, and {stated}; {said}"
 
 
 def keys(placed: list[tuple[str, str]], main: str | None = None) -> list[str]:

@@ -111,7 +111,7 @@ def _names(arrangement: Arrangement, sections: tuple[int, ...], pairs: int) -> t
 
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
-    "model_max_length",
+    *("model_max_length", "max_source_positions"),
 )
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """Name of a kind of layer, such as ``sliding_attention``, under which rope parameters can be nested."""
@@ -135,9 +135,20 @@ _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_
 _INTERLEAVED = frozenset(
     (
         *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
-        *("codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm", "glm4"),
+        *(
+            "chatglm",
+            "codegen",
+            "cohere",
+            "cohere2",
+            "cohere2_moe",
+            "deepseek_v2",
+            "ernie4_5",
+            "ernie4_5_moe",
+            "glm",
+            "glm4",
+        ),
         *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
-        *("moonshine_streaming", "openai_privacy_filter", "roformer"),
+        *("moonshine_streaming", "moss", "openai_privacy_filter", "progen", "roformer"),
     )
 )
 """Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
@@ -420,7 +431,12 @@ def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDA
 
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
-    theta = _first(values, ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base"), 10_000.0, low=1.0)
+    theta = _first(
+        values,
+        ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base", "rotary_embedding_base"),
+        10_000.0,
+        low=1.0,
+    )
     theta *= _first(values, ("rope_ratio",), 1.0, low=1e-6)  # of ChatGLM
     heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
@@ -453,13 +469,27 @@ def unread_fields(config: Mapping[str, Any]) -> list[str]:
         >>> unread_fields({"rope_theta": 1e4, "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0})
         ['rope_freq_constant']
     """
-    read = {*ROTARY_FIELDS, *SHARES, *INTERLEAVES, *_LOCAL, *_GLOBAL, "qk_rope_head_dim", "rotary_base", "use_mem_rope"}
+    read = {
+        *ROTARY_FIELDS,
+        *SHARES,
+        *INTERLEAVES,
+        *_LOCAL,
+        *_GLOBAL,
+        "qk_rope_head_dim",
+        "rotary",
+        "rotary_base",
+        "use_mem_rope",
+    }
     stated = (name for name, value in config.items() if value not in (None, False, True, 1, 0, "", {}, []))
-    return sorted(name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read)
+    found = [name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read]
+    return sorted([*found, *(name for name in _FLAGS if config.get(name) is True)])
 
 
 _ROTATES = re.compile(r"(\w*_)?(rope|rotary)(_|$)")
 """Pattern for the name of a field about rotation."""
+
+_FLAGS = ("use_dynamic_ntk", "position_encoding_2d")
+"""Further ones, of Qwen and the first ChatGLM, which count when true."""
 
 
 def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
@@ -476,8 +506,18 @@ def _first(values: Mapping[str, Any], names: tuple[str, ...], default: float, *,
     return default
 
 
-def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+def stated_layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"] | None:
+    """Return the layout that a configuration states, ``None`` if it states none.
+
+    Args:
+        values: Configuration of a part of a model.
+    """
     flagged = next((flag for name in INTERLEAVES if isinstance(flag := values.get(name), bool)), None)
-    if flagged is not None:
-        return "interleaved" if flagged else "half"
-    return "interleaved" if str(values.get("model_type")) in _INTERLEAVED else "half"
+    return None if flagged is None else "interleaved" if flagged else "half"
+
+
+def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+    if (stated := stated_layout(values)) is not None:
+        return stated
+    neighbours = str(values.get("model_type")) in _INTERLEAVED and values.get("position_encoding_2d") is not True
+    return "interleaved" if neighbours else "half"

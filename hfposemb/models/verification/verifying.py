@@ -19,7 +19,7 @@ from ...checkpoints.pickles.safe_torch import refusal
 from ...errors import HfposembError, MissingExtraError, SourceError, one_line
 from ...samples import TRAINED, folder
 from ...tables.embeddings import Embeddings
-from ...tables.encodings import PositionEncoding, RelativeBias, RelativeTable, WindowBias
+from ...tables.encodings import Absolute, PositionEncoding, RelativeBias, RelativeTable, WindowBias
 from ...tables.source_parser import parse_source
 from ...tables.sources import BuiltinSource, HubSource, SampleSource
 from ...tables.tabular import Columns, Tabular
@@ -105,19 +105,20 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
     except Exception as error:
         reason = one_line(error)[:200] or type(error).__name__
         raise SourceError(f"transformers cannot load {source}: {reason}") from error
-    if kind is transformers.AutoModel:
+    if kind is transformers.AutoModel or not is_headed(class_of(embeddings.config)):
         return compare(embeddings, model)
     found = compare(embeddings, model.base_model)
     return replace(found, checks=(*found.checks, *head_checks(embeddings, model)))
 
 
 def _class_of(config: Mapping[str, Any]) -> Any:
-    """Return the class of transformers that was saved if it has an output head, else ``AutoModel``."""
+    """Return the class of transformers that was saved, else ``AutoModel``."""
     import transformers
 
-    name = class_of(config)
-    kind = getattr(transformers, name, None) if is_headed(name) else None
-    return kind if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel) else transformers.AutoModel
+    kind: Any = getattr(transformers, class_of(config), None)
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
+        return transformers.AutoModel
+    return kind if getattr(kind.config_class, "model_type", "") == config.get("model_type") else transformers.AutoModel
 
 
 def compare(embeddings: Embeddings, model: torch.nn.Module) -> Verification:
@@ -172,6 +173,7 @@ _NOT_POSITIONS = re.compile(
 def _positions(embeddings: Embeddings, model: torch.nn.Module, seen: Observed) -> Iterator[Check]:
     """Compare tables that are read sequentially, including the offset, then those that are not read by lookup."""
     ours = {name: table for name, table in embeddings.tables.items() if "token" not in name}
+    ours |= {name: one.table for name, one in embeddings.positions.items() if isinstance(one, Absolute)}
     whole = {name: table.vectors for name, table in ours.items()}
     found: dict[str, dict[int, NDArray[Any]]] = {}
     for one in seen.lookups:

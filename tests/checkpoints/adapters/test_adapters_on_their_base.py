@@ -129,6 +129,10 @@ def test_an_adapter_for_another_model(made: Made, tmp_path: Path) -> None:
         np.asarray(hpe.extract(adapter, base=made("LoRA") / "base").token)
     with pytest.raises(CheckpointError, match="has none of the modules that the adapter changes"):
         hpe.extract(adapter, base="sample:bert")
+    config = json.loads((adapter / "adapter_config.json").read_text()) | {"peft_type": "IA3"}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="adapters of type IA3 cannot be applied, only those of LORA and"):
+        hpe.extract(adapter, base="sample:bert")
     for base in ("sinusoidal:8x16", "sample:gpt2@step-0", "./nobody"):
         with pytest.raises(HfposembError):
             hpe.extract(adapter, base=base)
