@@ -154,6 +154,10 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     ),
     "roformer": (_BERT, {"model_type": "roformer"}),
     "alibi": ({"word_embeddings.weight": 40}, {"model_type": "bloom", "n_head": 2}),
+    "alibi, turned off": (
+        {"transformer.wte.weight": 40},
+        {"model_type": "mpt", "n_heads": 2, "attn_config": {"alibi": False, "rope": True, "rope_theta": 10_000}},
+    ),
     "none": ({"backbone.embeddings.weight": 40}, {"model_type": "mamba", "vocab_size": 40}),
     "relative": (
         {"shared.weight": 40, "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight": 32},
@@ -200,10 +204,10 @@ def test_tables_and_their_first_rows_are_those_of_python(models: dict[str, Path]
 
 
 def test_mechanisms_are_those_of_python(models: dict[str, Path], tmp_path: Path) -> None:
-    names = ("rotary", "roformer", "alibi", "none", "relative")
+    names = ("rotary", "roformer", "alibi", "alibi, turned off", "none", "relative")
     answers = in_javascript("model", [str(models[name]) for name in names], tmp_path)
     kinds = [answer["found"]["kind"] for answer in answers]
-    assert kinds == ["rotary", "rotary", "alibi", "none", "relative"]
+    assert kinds == ["rotary", "rotary", "alibi", "rotary", "none", "relative"]
     python = [hpe.extract(models[name]).position.kind for name in names]
     assert [kind.partition("-")[0] for kind in python] == kinds
     turning = [name for name in models if name.startswith("rotary")]

@@ -93,11 +93,12 @@ export class ModelConfig {
    * @returns {string}
    */
   statedKind() {
-    const config = this.part("text"), kind = this.family("text").kind, stated = config.position_embedding_type;
-    if (kind) return kind;
+    const config = this.part("text"), kind = this.family("text").kind, inner = config.attn_config ?? {};
+    const stated = config.position_embedding_type ?? config.positional_embedding_type;
+    if (kind && inner.alibi !== false) return kind;  // MPT's own code reads the flag
     if (config.use_mem_rope === false || stated === "nope") return "none";
-    if (config.alibi === true) return "alibi";
-    if (stated === "rope" || stated === "rotary") return "rotary";
+    if (config.alibi === true || inner.alibi === true || stated === "alibi") return "alibi";
+    if (config.rope === true || inner.rope === true || stated === "rope" || stated === "rotary") return "rotary";
     return this.rules.rotary_fields.some((name) => config[name] !== undefined && config[name] !== null) ? "rotary" : "";
   }
 }
