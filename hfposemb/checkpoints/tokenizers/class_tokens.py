@@ -36,10 +36,7 @@ _WORDPIECE = (
 
 _OF_CLASSES: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys((*_WORDPIECE, "BertJapanese"), _BERT),
-    **dict.fromkeys(
-        ("Bart", "Blenderbot", "LED", "LayoutLMv3", "Longformer", "Mvp", "Roberta"),
-        FAIRSEQ,
-    ),
+    **dict.fromkeys(("Bart", "Blenderbot", "LED", "LayoutLMv3", "Longformer", "Mvp", "Roberta"), FAIRSEQ),
     **dict.fromkeys(("CodeGen", "GPT2", "Qwen2", "Whisper"), _TEXT_END),
     "MPNet": {**FAIRSEQ, "unk_token": "[UNK]"},
     "Funnel": {**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"},
@@ -53,7 +50,9 @@ _OF_CLASSES: Mapping[str, Mapping[str, str]] = {
     "CTRL": {"unk_token": "<unk>"},
     "Esm": {
         "eos_token": "<eos>",
-        **{role: FAIRSEQ[role] for role in ("unk_token", "pad_token", "mask_token")},
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+        "mask_token": "<mask>",
         "cls_token": "<cls>",
     },
     "Vits": {"unk_token": "<unk>", "pad_token": "<pad>"},

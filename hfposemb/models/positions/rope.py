@@ -135,20 +135,9 @@ _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_
 _INTERLEAVED = frozenset(
     (
         *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
-        *(
-            "chatglm",
-            "codegen",
-            "cohere",
-            "cohere2",
-            "cohere2_moe",
-            "deepseek_v2",
-            "ernie4_5",
-            "ernie4_5_moe",
-            "glm",
-            "glm4",
-        ),
-        *("glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text", "moonshine"),
-        *("moonshine_streaming", "moss", "openai_privacy_filter", "progen", "roformer"),
+        *("chatglm", "codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm"),
+        *("glm4", "glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text"),
+        *("moonshine", "moonshine_streaming", "moss", "openai_privacy_filter", "progen", "roformer"),
     )
 )
 """Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
@@ -431,12 +420,8 @@ def _by_axis(frequencies: NDArray[np.float64], stated: Mapping[str, Any]) -> NDA
 
 
 def _settings(values: Mapping[str, Any], stated: Mapping[str, Any]) -> _Settings:
-    theta = _first(
-        values,
-        ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base", "rotary_embedding_base"),
-        10_000.0,
-        low=1.0,
-    )
+    spelt = ("rope_theta", "rotary_emb_base", "rotary_base", "rope_embedding_base", "rotary_embedding_base")
+    theta = _first(values, spelt, 10_000.0, low=1.0)
     theta *= _first(values, ("rope_ratio",), 1.0, low=1e-6)  # of ChatGLM
     heads = _whole(values, _HEADS)
     hidden = _whole(values, ("hidden_size", "n_embd", "d_model"))
@@ -469,17 +454,8 @@ def unread_fields(config: Mapping[str, Any]) -> list[str]:
         >>> unread_fields({"rope_theta": 1e4, "rope_freq_constant": 5e5, "rotary_scaling_factor": 1.0})
         ['rope_freq_constant']
     """
-    read = {
-        *ROTARY_FIELDS,
-        *SHARES,
-        *INTERLEAVES,
-        *_LOCAL,
-        *_GLOBAL,
-        "qk_rope_head_dim",
-        "rotary",
-        "rotary_base",
-        "use_mem_rope",
-    }
+    own = {"qk_rope_head_dim", "rotary", "rotary_base", "use_mem_rope"}
+    read = own.union(ROTARY_FIELDS, SHARES, INTERLEAVES, _LOCAL, _GLOBAL)
     stated = (name for name, value in config.items() if value not in (None, False, True, 1, 0, "", {}, []))
     found = [name for name in stated if isinstance(name, str) and _ROTATES.match(name) and name not in read]
     return sorted([*found, *(name for name in _FLAGS if config.get(name) is True)])
