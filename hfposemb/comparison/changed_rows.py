@@ -25,7 +25,7 @@ class RowChanges(Tabular):
     Attributes:
         before: Name of the first table.
         after: Name of the second table.
-        rows: Number of rows in both.
+        lengths: Numbers of rows of the two tables, of which those that both have are compared.
         changed: Row numbers of those that are not equal, the most changed first [m].
         labels: Their labels in the first table.
         sizes: Relative changes, ‖after − before‖ / ‖before‖ [m]; infinite for rows that were zero or are not finite.
@@ -34,11 +34,16 @@ class RowChanges(Tabular):
 
     before: str
     after: str
-    rows: int
+    lengths: tuple[int, int]
     changed: NDArray[np.int64]
     labels: tuple[str, ...]
     sizes: Floats
     cosines: Floats
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in both."""
+        return min(self.lengths)
 
     def __len__(self) -> int:
         """Return the number of rows that changed."""
@@ -52,6 +57,9 @@ class RowChanges(Tabular):
         """Return the number of changed rows and a line for each of the ``count`` most changed ones."""
         share = percent(len(self.changed) / self.rows)
         lines = [f"{len(self.changed):,} of {self.rows:,} rows ({share}) differ between {self.before} and {self.after}"]
+        if self.rows < max(self.lengths):
+            longer = (self.before, self.after)[int(np.argmax(self.lengths))]
+            lines.append(f"rows {self.rows:,} to {max(self.lengths) - 1:,} are in {longer} alone")
         if len(self.changed):
             middle = number(float(np.median(self.sizes)))
             lines.append(f"median relative change of these rows {middle}, largest {number(float(self.sizes[0]))}")
@@ -71,7 +79,8 @@ class RowChanges(Tabular):
         plain = [
             {name: None if value != value or value == np.inf else value for name, value in one.items()} for one in lines
         ]
-        return {"before": self.before, "after": self.after, "rows": self.rows, "changed": len(self), "listed": plain}
+        head = {"before": self.before, "after": self.after, "rows": self.rows, "lengths": list(self.lengths)}
+        return {**head, "changed": len(self), "listed": plain}
 
     def columns(self) -> Columns:
         """Return one row per changed row, the largest change first: ``row``, ``label``, ``change`` and ``cosine``."""
@@ -102,14 +111,15 @@ def row_changes(before: EmbeddingTable | PositionEncoding, after: EmbeddingTable
     if first.shape[1] != second.shape[1]:
         found = f"{first.name} has vectors of {first.shape[1]:,} numbers and {second.name} of {second.shape[1]:,}"
         raise InputError(f"{found}; rows are compared between versions of one table")
-    rows = min(len(first), len(second))
+    lengths = len(first), len(second)
+    rows = min(lengths)
     step = max(1, CHUNK_BYTES // (8 * first.shape[1]))
     parts = [_changed(first, second, start, min(start + step, rows)) for start in range(0, rows, step)]
     places, sizes, cosines = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(-sizes, kind="stable")
     changed = places[order]
     labels = tuple(first.labels[int(row)] for row in changed)
-    return RowChanges(first.name, second.name, rows, changed, labels, sizes[order], cosines[order])
+    return RowChanges(first.name, second.name, lengths, changed, labels, sizes[order], cosines[order])
 
 
 def _changed(

@@ -39,6 +39,8 @@ def test_zero_and_missing_rows() -> None:
     assert found.changed.tolist() == [3]
     assert math.isinf(found.sizes[0])
     assert found.to_dict()["listed"] == [{"row": 3, "label": "3", "change": None, "cosine": None}]
+    assert "rows 10 to 11 are in" in str(found)
+    assert found.to_dict()["lengths"] == [10, 12]
     same = hpe.row_changes(hpe.from_arrays(token=after).token, hpe.from_arrays(token=after).token)
     assert len(same) == 0
     assert "0 of 12 rows" in str(same)
