@@ -185,7 +185,7 @@ def _cka(left: TableSide, right: TableSide, cross: Rows | None = None, order: ND
 
 def _scale(left: TableSide, right: TableSide) -> float:
     if not (min(left.length, right.length) > 0 and left.hsic > 0 and right.hsic > 0):
-        raise InputError("CKA is undefined: one table has no positive unbiased HSIC with itself")
+        raise InputError("CKA is undefined: the rows of one table are equal, or differ no more than by chance")
     return math.sqrt(left.hsic * right.hsic)
 
 
