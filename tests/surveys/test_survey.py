@@ -416,7 +416,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(way: signal.Signals, tmp_pa
     kept = len(pandas.read_parquet(out).source)
     assert 0 < kept < len(sources), "it was stopped too late"
     assert said == ""
-    assert error == f"hfposemb: stopped; {kept} of 60 sources are saved; run the same command to continue\n"
+    assert error == f"hfposemb: stopped; {kept} of {len(sources)} sources are saved; run the same command to continue\n"
     assert driver.returncode == 128 + way
     assert len(started) >= 2
     assert psutil.wait_procs(started, timeout=20)[1] == [], "processes were left alone"

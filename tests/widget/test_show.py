@@ -160,7 +160,7 @@ def test_roles_are_chosen_by_what_there_is() -> None:
     assert hpe.show(words, progress=False)._group == "token"
     both = hpe.show(words, hpe.sinusoidal(64, 16), progress=False)
     assert both._group == "position"
-    assert "Left out: words" in json.loads(both._maps["row"])["subheading"]
+    assert "Left out: no position encoding was found in words" in json.loads(both._maps["row"])["subheading"]
     assert hpe.show(hpe.extract(BERT).token, progress=False)._group == "token"
     assert hpe.show(hpe.extract(BERT).position, progress=False)._group == "position"
     twice = hpe.show(BERT, BERT, "alibi:64x4", progress=False)

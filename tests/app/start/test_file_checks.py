@@ -125,7 +125,7 @@ def test_strangers_get_no_local_files(tmp_path: Path) -> None:
 @pytest.fixture
 def owned(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Offer a model as owner/open, and privately as owner/secret to the token of this process; return its folder."""
-    folder = Path(checkpoint(tmp_path / "bert", WORDS))
+    folder = Path(checkpoint(tmp_path / "bert", [*WORDS, "[MASK]"]))
     files = {path.name: path for path in folder.iterdir()}
     hub.add("owner/open", files)
     hub.add("owner/secret", files, private=True)
