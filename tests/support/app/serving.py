@@ -222,7 +222,7 @@ class Visitor:
         for bound in self.events(component, event):
             message = self.run(bound, component)
             messages.append(message)
-            messages += self.follow(message.get("output") or {})
+            messages += self.follow(message.get("output") or {}) if message.get("msg") != "refused" else []
         return messages
 
     def follow(self, output: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -231,8 +231,8 @@ class Visitor:
         drawn = output.get("render_config") or {"components": [], "dependencies": []}
         self._take(drawn)
         for bound in [one for one in drawn["dependencies"] if any(event == "load" for _, event in one["targets"])]:
-            messages.append(self.run(bound, bound["targets"][0][0]))
-            messages += self.follow(messages[-1].get("output") or {})
+            messages.append(message := self.run(bound, bound["targets"][0][0]))
+            messages += self.follow(message.get("output") or {}) if message.get("msg") != "refused" else []
         for state in output.get("changed_state_ids") or ():
             messages += self.act(state, "change")
         return messages
@@ -246,8 +246,10 @@ class Visitor:
         """Ask for a tab that is on the screen and not yet drawn."""
         messages = []
         for two in [two for two in self.outlines if two[0] == item]:
+            while (said := self.act(two[1], "submit"))[0].get("msg") == "refused":  # the queue is full
+                time.sleep(0.5)
             self.outlines.remove(two)
-            messages += self.act(two[1], "submit")
+            messages += said
         return messages
 
     def _placed(self, layout: Mapping[str, Any], tab: int = 0) -> Iterator[tuple[int, int]]:
