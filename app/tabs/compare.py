@@ -186,11 +186,7 @@ class Handlers:
             if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", self.session), gr.update(value="PCA")
             if maps is None:
-                return [
-                    Panels((Panel("maps", title, message="Select PCA to try again."),)),
-                    [],
-                    back,
-                ]
+                return [Panels((Panel("maps", title, message="Select PCA to try again."),)), [], back]
             return [maps_panels(found, pair, maps), [], back]
         except HfposembError as error:
             return [Panels((Panel("maps", f"No maps of {title}", message=one_line(str(error))),)), [], back]

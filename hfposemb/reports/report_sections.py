@@ -264,7 +264,7 @@ def _vocabulary(page: Page, place: int, table: EmbeddingTable) -> Panel:
         f"tokens-{place}",
         f"Two components explain {percent(float(ratio.sum()))} of the variance",
         (token_figures.token_map(found, table.labels, link=f"token {place}", height=460), ""),
-        legend=class_legend(table.labels, found),
+        legend=class_legend(table, found),
         foot=f"PCA · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else ""),
         **page.owner(place, about),
     )

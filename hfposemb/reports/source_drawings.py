@@ -15,7 +15,7 @@ from ..figures.figure_packing import Packer, sendable
 from ..figures.named_figures import kernel_length
 from ..numbers import percent
 from ..tables.encodings import PositionEncoding
-from ..tables.table import EmbeddingTable, Labels
+from ..tables.table import EmbeddingTable
 
 Panel: TypeAlias = dict[str, Any]
 
@@ -110,9 +110,7 @@ def sampled(found: Projection, most: int, seed: int) -> tuple[Projection, str]:
     return found.take(chosen), f"{most:,} of {count:,} tokens, sampled with seed {seed}"
 
 
-def class_legend(labels: Labels, found: Projection) -> list[dict[str, Any]]:
-    """Return the legend of a map of tokens: their classes and how many are drawn of each."""
-    return [
-        {"name": name, "color": style.CLASS_COLOURS[name], "note": f"{many:,}"}
-        for name, many in token_figures.class_counts(labels, rows=found.rows).items()
-    ]
+def class_legend(table: EmbeddingTable, found: Projection) -> list[dict[str, Any]]:
+    """Return the legend of a map of tokens, their classes and how many are drawn of each; none of numbered rows."""
+    counts = token_figures.class_counts(table.labels, rows=found.rows) if table.has_names else {}
+    return [{"name": name, "color": style.CLASS_COLOURS[name], "note": f"{many:,}"} for name, many in counts.items()]

@@ -167,7 +167,7 @@ def token_maps(
         figure = token_figures.token_map(found, source.table.labels, height=HEIGHT)
         _link(figure, source, chosen, numbered=source.table.named is None)
         foot = f"{found.method.upper()} · {about}" + (f" · {found.left_out:,} rows left out" if found.left_out else "")
-        legend = [] if source.table.named is None else class_legend(source.table.labels, found)
+        legend = class_legend(source.table, found)
         drawing = (figure, axes_caption(found))
         words = {"foot": foot, "legend": legend, "tools": ["Lasso", "Box"], "about": _count(source, "tokens")}
         panels.append(maps.panel(source, "map", "", drawing, **words))

@@ -229,7 +229,8 @@ def selected_panel(source: Opened, rows: NDArray[np.int64], chosen: Selection) -
         NeighbourRow(shown(table.labels[int(row)]), float(lengths[row]), id=int(row)) for row in rows[:MOST_CHIPS]
     )
     count = f"{len(rows):,} {'token' if len(rows) == 1 else 'tokens'}"
-    parts = [f"{many:,} {name}" for name, many in class_counts(table.labels, rows=rows).items()]
+    counts = class_counts(table.labels, rows=rows) if table.has_names else {}
+    parts = [f"{many:,} {name}" for name, many in counts.items()]
     more = f"{len(rows) - MOST_CHIPS:,} more are not listed" if len(rows) > MOST_CHIPS else ""
     large = "named by its outline in links" if chosen.kind == "area" else ""
     return Panel(

@@ -154,6 +154,6 @@ def _spelt_row(table: EmbeddingTable, word: str | int) -> int:
     if not isinstance(word, str):
         return table.row(word)
     for spelling in (word, word.capitalize()):
-        if spelling in table:
+        if table.has_names and spelling in table:  # the number of a row is no word
             return table.row(spelling)
     raise InputError(f"{table.name} has no token {word!r}")
