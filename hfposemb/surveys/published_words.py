@@ -9,7 +9,7 @@ from ..analysis.geometry import anisotropy, spectrum
 from ..analysis.rows import directed, mean_row, norms
 from ..analysis.similarity.nearest_rows import neighbours
 from ..analysis.similarity.row_pairs import pair_similarities
-from ..analysis.tokens.word_sets import WORD_SETS, spelt_rows, turn
+from ..analysis.tokens.word_sets import WORD_SETS, rows_of_set, turn
 from ..errors import InputError
 from ..tables.encoding_base import unit_rows
 from .claims import Measured, Models
@@ -21,7 +21,7 @@ SHUFFLES = 999
 
 
 def _circle(models: Models, *, words: str) -> Measured:
-    found = turn(spelt_rows(models["words"].token, WORD_SETS[words])[1], draws=SHUFFLES, seed=0)
+    found = turn(rows_of_set(models["words"].token, WORD_SETS[words])[1], draws=SHUFFLES, seed=0)
     shares = f"{100 * found.observed:.1f} % of their variance, in shuffled order {100 * found.mean:.1f} %"
     return Measured(found.observed, f"one turn holds {shares}, p {found.p:.3f}", found.beyond)
 
@@ -32,7 +32,7 @@ def _by_last_digit(models: Models) -> Measured:
     Inside a decade nothing but the last digit changes, so the null keeps all that tens and size explain. A trend inside
     decades is a trend over the last digit too; it is removed by a straight line for each number of columns.
     """
-    rows = spelt_rows(models["words"].token, [str(number) for number in NUMBERS])[1].reshape(9, 10, -1)
+    rows = rows_of_set(models["words"].token, [str(number) for number in NUMBERS])[1].reshape(9, 10, -1)
     rows = rows - rows.mean(axis=1, keepdims=True)
     line = (np.arange(10) - 4.5)[None, :, None]
     rows = rows - line * (rows * line).sum(axis=1, keepdims=True) / np.square(line).sum()

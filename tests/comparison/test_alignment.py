@@ -330,8 +330,3 @@ def test_what_cannot_be_compared_says_so() -> None:
     assert align(broken, hpe.sinusoidal(64, 8), "position", draws=3).rows == 38
     with pytest.raises(hpe.HfposembError, match="at least 4"):
         cka(noise(3, 2), noise(3, 2))
-
-
-def test_numbers_of_rows_are_no_words() -> None:
-    with pytest.raises(hpe.HfposembError, match="has no token '1'"):
-        hpe.word_plane(hpe.from_arrays(token=noise(40, 8)).token, ["1", "2", "3", "4", "5"])

@@ -137,6 +137,8 @@ def test_words_on_a_circle_turn_in_their_plane() -> None:
         hpe.word_plane(table, ["1", 2, "2", "3"])
     with pytest.raises(InputError, match="'days', 'numbers'; got 'weeks'"):
         hpe.word_plane(table, "weeks")
+    with pytest.raises(InputError, match="has no token '10'"):
+        hpe.word_plane(table, "numbers")  # rows have numbers, which are no words
 
 
 def test_equal_words_have_no_plane_and_random_words_may_be_equal() -> None:

@@ -91,8 +91,10 @@ def word_plane(
         if words not in WORD_SETS:
             raise InputError(f"words must be a list, or one of {', '.join(map(repr, WORD_SETS))}; got {words!r}")
         words = WORD_SETS[words]
-    words = several(words)
-    rows, vectors = spelt_rows(value, words)
+        rows, vectors = rows_of_set(value, words)
+    else:
+        words = several(words)
+        rows, vectors = spelt_rows(value, words)
     if len(set(rows.tolist())) < max(FEWEST, len(rows)):
         raise InputError(f"a plane needs at least {FEWEST} different words; got {', '.join(map(str, words))}")
     classes = value.labels.classes
@@ -139,6 +141,13 @@ def _first_mode(vectors: NDArray[np.floating]) -> float:
     return float(power[1] / power.sum())
 
 
+def rows_of_set(table: EmbeddingTable, words: Sequence[str]) -> tuple[Rows, Floats]:
+    """Return the rows [n] and unit vectors of words that nobody typed, among which the number of a row is no word."""
+    if not table.has_names:
+        raise InputError(f"{table.name} has no token {words[0]!r}")
+    return spelt_rows(table, words)
+
+
 def spelt_rows(table: EmbeddingTable, words: Sequence[str | int]) -> tuple[Rows, Floats]:
     """Return the rows of words [n], as they are written in a text or with a capital letter, and their unit vectors.
 
@@ -154,6 +163,6 @@ def _spelt_row(table: EmbeddingTable, word: str | int) -> int:
     if not isinstance(word, str):
         return table.row(word)
     for spelling in (word, word.capitalize()):
-        if table.has_names and spelling in table:  # the number of a row is no word
+        if spelling in table:
             return table.row(spelling)
     raise InputError(f"{table.name} has no token {word!r}")
