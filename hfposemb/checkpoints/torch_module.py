@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..tables.table import shortened
+from ..tables.encoding_base import shortened
 from .safetensors.checkpoint import TensorInfo
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from ..guesses import Answering, did_you_mean
 from ..lazy_attributes import lazy_attribute
 from ..several import several
 from ..text import one_line, written
+from .encoding_base import shortened
 from .encodings import PositionEncoding
 from .output_head import OutputHead, Tying
-from .table import EmbeddingTable, Labels, Provenance, Vectors, shortened, table_of
+from .table import EmbeddingTable, Labels, Provenance, Vectors, table_of
 from .tabular import card
 
 if TYPE_CHECKING:

@@ -97,6 +97,17 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.divide(rows, norms, out=np.full_like(rows, np.nan), where=known))
 
 
+def shortened(rows: Vectors, layer: Any) -> Vectors:
+    """Return rows of an ``nn.Embedding`` as it looks them up: no longer than its ``max_norm``, if it has one.
+
+    Calling the layer would shorten its rows for good, as the first lookup of each does.
+    """
+    if (longest := getattr(layer, "max_norm", None)) is None:
+        return rows
+    lengths = np.linalg.norm(rows, layer.norm_type, -1, keepdims=True)
+    return np.asarray(rows * np.minimum(1, longest / (lengths + 1e-7)))
+
+
 MOST_PAIRS = 20_000
 """Most positions for which a matrix of all pairs is computed: 3.2 GB in float64."""
 

@@ -75,12 +75,14 @@ class Labels(Answering, Sequence[str]):
         pieces: Pieces as the tokenizer stores them.
         classes: Indices into ``TOKEN_CLASSES`` [rows].
         note: Why rows have no names but their numbers; "" if they have.
+        largest: Largest id of the tokenizer, where it has more tokens than the table has rows; 0 elsewhere.
     """
 
     texts: tuple[str, ...]
     pieces: tuple[str, ...]
     classes: NDArray[np.uint8]
     note: str = ""
+    largest: int = 0
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -98,6 +100,12 @@ class Labels(Answering, Sequence[str]):
         wanted = rows.tolist()
         texts, pieces = (tuple(names[row] for row in wanted) for names in (self.texts, self.pieces))
         return Labels(texts, pieces, self.classes[rows], self.note)
+
+    @property
+    def remark(self) -> str:
+        """The ``note``, or that the tokenizer has tokens without a row; "" if all is well."""
+        beyond = f"its tokenizer has ids up to {self.largest:,}, but its rows end at {len(self) - 1:,}"
+        return beyond if self.largest else self.note
 
     @lazy_attribute
     def _ids(self) -> dict[str, int]:
@@ -464,7 +472,8 @@ class EmbeddingTable(Answering):
                 )
                 near = next((f"did you mean {one!r}?" for one in cases), None)
                 rows = f"give one of its labels or a row number from 0 to {self.shape[0] - 1:,}"
-                raise InputError(f"{self.name} has no row named {key!r}; {near or rows}")
+                beyond = f" ({self.labels.remark})" if self.labels.largest else ""
+                raise InputError(f"{self.name} has no row named {key!r}{beyond}; {near or rows}")
             return found
         if not 0 <= key < self.shape[0]:
             raise InputError(f"{self.name} has no row {key}; its rows are 0 to {self.shape[0] - 1:,}")
@@ -582,14 +591,3 @@ def _walk(
     step = max(least, CHUNK_BYTES // max(1, shape[1] * dtype.itemsize))
     for start in range(0, shape[0], step):
         yield start, read(start, min(start + step, shape[0]))
-
-
-def shortened(rows: Vectors, layer: Any) -> Vectors:
-    """Return rows of an ``nn.Embedding`` as it looks them up: no longer than its ``max_norm``, if it has one.
-
-    Calling the layer would shorten its rows for good, as the first lookup of each does.
-    """
-    if (longest := getattr(layer, "max_norm", None)) is None:
-        return rows
-    lengths = np.linalg.norm(rows, layer.norm_type, -1, keepdims=True)
-    return np.asarray(rows * np.minimum(1, longest / (lengths + 1e-7)))

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+import hfposemb as hpe
 from hfposemb.checkpoints.tokenizers.loading import load_tokenizer
 from hfposemb.checkpoints.tokenizers.small_files import LARGEST_FILE, MOST_VALUES
 from hfposemb.checkpoints.tokenizers.vocabulary_files import read_labels
@@ -162,7 +164,21 @@ def test_what_is_named_unused_is_unused(tmp_path: Path, name: str, special: bool
 def test_added_tokens_follow_the_pieces_and_rows_without_a_name_are_padding(tmp_path: Path) -> None:
     write(tmp_path, {"a": 0, "b": 1, "far": 2_000_000_000}, added=[{"id": 1, "content": "<x>", "special": False}])
     assert list(labels_of(tmp_path, 5)) == ["a", "b", "(padding 2)", "<x>", "(padding 4)"]
-    assert list(labels_of(tmp_path, 1)) == ["a"]
+    few = labels_of(tmp_path, 1)
+    assert list(few) == ["a"]
+    assert few.remark == "its tokenizer has ids up to 2,000,000,000, but its rows end at 0"
+
+
+def test_a_token_without_a_row_is_said_to_have_none(tmp_path: Path) -> None:
+    write(tmp_path, ids("a", "b", "c"))
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    save_file({"wte.weight": np.ones((2, 4), np.float32)}, tmp_path / "model.safetensors")
+    table = hpe.extract(tmp_path).token
+    with pytest.raises(
+        HfposembError, match=r"no row named 'c' \(its tokenizer has ids up to 2, but its rows end at 1\)"
+    ):
+        table.row("c")
+    assert "its tokenizer has ids up to 2, but its rows end at 1" in hpe.neighbours(table, "a", k=1).notes
 
 
 def test_minilm_is_what_it_is() -> None:

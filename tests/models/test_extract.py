@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,22 @@ def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_pa
 def test_sinusoids_that_distilbert_stores_are_called_so(build: Build, tmp_path: Path) -> None:
     build("distilbert", sinusoidal_pos_embds=True).save_pretrained(tmp_path)
     assert hpe.extract(tmp_path).position.kind == "sinusoidal"
+
+
+def test_axial_positions_are_those_that_reformer_puts_together(build: Build, tmp_path: Path) -> None:
+    shape = {"axial_pos_shape": (3, 8), "axial_pos_embds_dim": (10, 6), "hidden_size": 16, "vocab_size": 61}
+    model = build("reformer", **shape, attn_layers=["local"], num_attention_heads=2, attention_head_size=8)
+    model.save_pretrained(tmp_path)
+    truth = model.embeddings.position_embeddings(torch.arange(24)[None])[0].detach().numpy()
+    for source in (tmp_path, model):
+        embeddings = hpe.extract(source)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(embeddings.position)).table.vectors, truth)
+        np.testing.assert_array_equal(embeddings.position.table[[23, 8]], truth[[23, 8]])
+        np.testing.assert_array_equal(embeddings.inputs([5, 7]).position, truth[:2])
+    torn = model.state_dict() | {"embeddings.position_embeddings.weights.0": torch.ones(3, 2, 10)}
+    safetensors.torch.save_file(torn, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="must have one long axis"):
+        _ = hpe.extract(tmp_path).position
 
 
 @pytest.mark.parametrize("padding", [0, 1, 5])

@@ -258,7 +258,7 @@ def neighbours(
             left_out,
             frame.centre is not None,
             shared,
-            (*filter(None, [search.asked.note, table.labels.note]), *notes),
+            (*filter(None, [search.asked.note, table.labels.remark]), *notes),
         )
         for search in searches
     )

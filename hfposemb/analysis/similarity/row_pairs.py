@@ -302,7 +302,7 @@ def pair_similarities(
         notes=(
             *dict.fromkeys(one.note for one in asked if one.note),
             *anisotropy_notes(table, metric, centred=centred),
-            *filter(None, [table.labels.note]),
+            *filter(None, [table.labels.remark]),
         ),
     )
 

@@ -282,7 +282,7 @@ def _listed(
     )
     report(0.6, "searching for identical rows")
     lists = (*ranked, *_twins(walk, usable, count=count, seed=seed), _unused(table, never, count=count))
-    notes = [table.labels.note] if table.labels.note else []
+    notes = [table.labels.remark] if table.labels.remark else []
     if left := int((~usable).sum()):
         zero = int((norms(table) == 0).sum())
         notes.append(f"{left:,} rows are left out: {zero:,} are zero, {left - zero:,} hold NaN or Inf")

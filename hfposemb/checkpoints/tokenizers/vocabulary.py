@@ -176,7 +176,8 @@ class Vocabulary:
         # A single search over all pieces, since most vocabularies have no surrogates.
         if SURROGATES.search("".join(pieces)):
             pieces = [SURROGATES.sub(lambda one: named(one[0]), piece) for piece in pieces]
-        return Labels(tuple(map(_shown, texts)), tuple(pieces), classes)
+        largest = max((0, *self.pieces, *self.literal))
+        return Labels(tuple(map(_shown, texts)), tuple(pieces), classes, largest=largest if largest >= rows else 0)
 
 
 def _shown(text: str) -> str:

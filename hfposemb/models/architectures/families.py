@@ -311,7 +311,6 @@ NO_INPUTS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("fastspeech2_conformer", "fastspeech2_conformer_with_hifigan"), "its inputs are scaled phonemes"),
     **dict.fromkeys(("cpmant",), "it puts its own prompt before the text"),
-    **dict.fromkeys(("reformer",), "its positions combine a table of rows and a table of columns"),
     **dict.fromkeys(("sam3_lite_text", "sam3_lite_text_text_model"), "its first layers are convolutions"),
     **dict.fromkeys(("vilt",), "it adds a type that distinguishes text from images"),
     **dict.fromkeys(("canine",), "it hashes characters into several tables"),

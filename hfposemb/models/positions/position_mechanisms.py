@@ -40,6 +40,7 @@ from ..architectures.table_names import Candidate, tower_of
 from ..architectures.type_defaults import is_published, rotates
 from ..named_tables import PLACES, unmatched
 from ..opened_model import Opened, itself, stored_grid
+from .axial import axial_pairs, axial_positions
 
 if TYPE_CHECKING:
     from ...tables.closed_forms import Layout
@@ -160,7 +161,7 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     """
     found = [
         replace(one, axis=one.axis or ("relative" if one.tower in absolute else ""))
-        for one in (*_relative(opened, main), *_convolutions(opened))
+        for one in (*_relative(opened, main), *_convolutions(opened), *_axial(opened, main))
     ]
     served = absolute | {placed.tower for placed in found}
     own = {main, "", *(("encoder", "decoder") if main in ("", "encoder", "decoder") else ())}
@@ -172,6 +173,11 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
         found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
     return [*found, *_of_towers(opened, absolute)]
+
+
+def _axial(opened: Opened, main: str) -> Iterator[Placed]:
+    for tower, tensors in axial_pairs(opened):
+        yield Placed("" if tower == main else tower, "", partial(axial_positions, opened, tensors))
 
 
 def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
