@@ -26,6 +26,7 @@ FOREIGN_FORMATS = {
         (".parquet", ".csv", ".tsv"), "a table in columns is opened by its path on this machine, ./table.csv"
     ),
     **dict.fromkeys((".pb", ".meta"), _ARRAYS.format("tensorflow")),
+    ".vec": _ARRAYS.format("gensim"),
     ".distcp": "gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt', and "
     "open that file",
     **dict.fromkeys((".tflite", ".mlmodel", ".engine"), "open the checkpoint that it was exported from"),
@@ -223,7 +224,8 @@ def is_checkpoint(file: str) -> bool:
 
 def foreign_file(file: str) -> str:
     """Return what to say of a file that is no checkpoint of a format that is read."""
-    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(Path(file).suffix, CONVERT_ADVICE)}"
+    suffix = Path(file).suffix.replace(".txt", ".vec")  # GloVe's vectors; among others, .txt is a vocabulary
+    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(suffix, CONVERT_ADVICE)}"
 
 
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:

@@ -29,6 +29,7 @@ MAGIC = (
     (b"\x80", f"is a Python pickle; {CONVERT_ADVICE}"),
     (b"GGUF", "is a GGUF file; rename it to end in .gguf"),
     (b"\x89HDF", f"is an HDF5 file; {CONVERT_ADVICE}"),
+    (b"\xba\x16O/", "is a model of fastText; read its arrays with gensim and pass them to hfposemb.from_arrays"),
 )
 
 

@@ -531,12 +531,14 @@ def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
         ("x" * 300 + ".safetensors", "cannot be read"),
         ("pytorch_model.bin", "save_pretrained"),
         ("model.gguf", "is not a .safetensors file"),
+        ("glove.6B.50d.txt", "read its arrays with gensim"),
         ("broken-link.safetensors", "the file is missing"),
     ],
 )
 def test_path_that_is_no_checkpoint(name: str, message: str, tmp_path: Path) -> None:
     write(tmp_path, b"x", name="pytorch_model.bin")
     write(tmp_path, b"x", name="model.gguf")
+    write(tmp_path, b"the 0.4 0.2", name="glove.6B.50d.txt")
     (tmp_path / "broken-link.safetensors").symlink_to(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match=message) as caught:
         Checkpoint.open(tmp_path / name)
