@@ -221,6 +221,36 @@ def test_mechanisms_are_those_of_python(models: dict[str, Path], tmp_path: Path)
             np.testing.assert_allclose(answer["found"]["waves"], expected, rtol=1e-12, err_msg=name)
 
 
+_KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("falcon", {}), ("falcon", {"alibi": True}), ("RefinedWeb", {}), ("RefinedWeb", {"alibi": True})),
+    *(("baichuan", {}), ("baichuan", {"max_position_embeddings": 64})),
+    ("baichuan", {"max_position_embeddings": 64, "num_hidden_layers": 40}),
+    *(("zamba2", {}), ("zamba2", {"use_mem_rope": True}), ("granitemoehybrid", {}), ("internlm", {})),
+    ("granitemoehybrid", {"position_embedding_type": "rope"}),
+    *(("other", {"use_alibi": True}), ("other", {"alibi_starting_size": 8})),
+    *(("other", {"attn_config": {"use_alibi": True}}), ("other", {"position_embeddings_type": "rotary"})),
+    *(("other", {"positional_embedding_type": "nope"}), ("other", {"rope_pct": 0.5})),
+    ("other", {"position_embedding_type": "absolute", "rope_theta": 1e4}),
+    ("other", {"position_embedding_type": None, "rope": True}),
+)
+
+
+def test_kinds_of_positions_are_those_of_python(tmp_path: Path) -> None:
+    """The kind that fields state, and that of model types whose configurations leave them out."""
+    folders = []
+    for place, (kind, fields) in enumerate(_KINDS):
+        folders.append(tmp_path / f"{place} {kind}")
+        folders[-1].mkdir()
+        save_file({"word_embeddings.weight": np.ones((40, 8), np.float32)}, folders[-1] / "model.safetensors")
+        config = {"model_type": kind, "hidden_size": 8, "num_attention_heads": 2, **fields}
+        (folders[-1] / "config.json").write_text(json.dumps(config))
+    answers = in_javascript("model", list(map(str, folders)), tmp_path)
+    found = {folder.name: answer["found"]["kind"] for folder, answer in zip(folders, answers, strict=True)}
+    read = {folder.name: hpe.extract(folder).positions for folder in folders}
+    assert found == {name: one["position"].kind if one else "" for name, one in read.items()}
+    assert set(found.values()) == {"", "rotary", "alibi", "none"}
+
+
 def test_sinusoids_are_those_of_python(tmp_path: Path) -> None:
     layouts: tuple[Any, ...] = ("interleaved", "concatenated", "tensor2tensor")
     asked = [{"rows": 11, "width": width, "layout": layout, "first": 2} for layout in layouts for width in (8, 7)]

@@ -337,8 +337,8 @@ def check_start(start: bytes, *, name: str) -> None:
     if not start.startswith((b"PK", b"\x80")):
         kind = "the file is empty; download it again" if not start else foreign(start)
         kind = kind or (
-            "was not written by torch.save; if it belongs to another program, such as CTranslate2, use the checkpoint it "
-            "was made from; otherwise download it again"
+            "was not written by torch.save; if it belongs to another program, such as CTranslate2, use the checkpoint "
+            "it was made from; otherwise download it again"
         )
         raise CheckpointError(f"{name}: {kind}")
 

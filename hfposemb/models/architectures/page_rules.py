@@ -15,7 +15,7 @@ from . import families, table_names
 from .families import Family
 from .head_names import SURE_HEADS
 from .tied_types import UNTIED
-from .type_defaults import rotary_defaults, rotary_types
+from .type_defaults import kind_defaults, rotary_defaults, rotary_types
 
 RETRY_PAUSE = 500
 """Milliseconds before a request that failed for a passing reason is sent again; each pause is twice the one before."""
@@ -63,6 +63,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "rotary_fields": list(families.ROTARY_FIELDS),
         "untied": sorted(UNTIED),
         "rotary_defaults": rotary_defaults(),
+        "kind_defaults": kind_defaults(),
         **_names(),
     }
 

@@ -94,12 +94,16 @@ def _by_class() -> Mapping[str, str]:
 
 def rotary_types() -> frozenset[str]:
     """Return the model types that rotate by position whatever else their configuration states."""
-    flags = {"alibi", "position_embedding_type", "use_mem_rope"}
-    return frozenset(
-        name
-        for name, entry in _entries().items()
-        if "rope" in entry and flags.isdisjoint(entry.get("fields", {})) and name != "baichuan"  # the 13B has ALiBi
-    )
+    other = {*kind_defaults(), "baichuan"}  # the 13B has ALiBi
+    return frozenset(name for name, entry in _entries().items() if "rope" in entry and name not in other)
+
+
+def kind_defaults() -> dict[str, Fields]:
+    """Return by type what is filled in for the fields that turn rotary positions off or on, where there are any."""
+    fields = {name: entry.get("fields", {}) for name, entry in _entries().items() if "rope" in entry}
+    flags = ("alibi", "position_embedding_type", "use_mem_rope")
+    found = {name: {flag: own[flag] for flag in flags if flag in own} for name, own in fields.items()}
+    return {name: own for name, own in found.items() if own}
 
 
 def rotary_defaults() -> dict[str, Fields]:

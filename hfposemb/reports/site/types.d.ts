@@ -27,6 +27,7 @@ interface SiteRules {
   rotary_fields: string[];
   untied: string[];
   rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
+  kind_defaults: Record<string, Record<string, any>>;
   families: FamilyRule[];
   family: FamilyRule;
 }

@@ -2,6 +2,9 @@
 
 const MOST_NESTED = 3;
 
+// Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's.
+const KIND_FIELDS = ["position_embedding_type", "position_embeddings_type", "positional_embedding_type"];
+
 /** What the configuration and the rules about architectures say of one model. */
 export class ModelConfig {
   /**
@@ -93,14 +96,29 @@ export class ModelConfig {
    * @returns {string}
    */
   statedKind() {
-    const config = this.part("text"), kind = this.family("text").kind, inner = config.attn_config ?? {};
-    const stated = config.position_embedding_type ?? config.positional_embedding_type;
+    const part = this.part("text"), kind = this.family("text").kind, inner = part.attn_config ?? {};
     if (kind && inner.alibi !== false) return kind;  // MPT's own code reads the flag
-    if (config.use_mem_rope === false || stated === "nope") return "none";
-    if (config.alibi === true || inner.alibi === true || stated === "alibi") return "alibi";
-    if (config.rope === true || inner.rope === true || stated === "rope" || stated === "rotary") return "rotary";
-    return this.rules.rotary_fields.some((name) => config[name] !== undefined && config[name] !== null) ? "rotary" : "";
+    const type = String(part.model_type), filled = type in this.rules.rotary_defaults;
+    /** @type {Record<string, any>} */
+    const config = { ...this.rules.kind_defaults[type], ...part };
+    const stated = KIND_FIELDS.map((name) => config[name]).find((one) => typeof one === "string");
+    if (config.use_mem_rope === false) return "none";
+    if (type === "baichuan" && isLargeBaichuan(config)) return "alibi";
+    const biased = ["alibi", "use_alibi"].some((name) => config[name] === true || inner[name] === true);
+    if (biased || stated === "alibi" || wholeNumber(config, "alibi_starting_size", 1) !== null) return "alibi";
+    if (stated === "rope" || stated === "rotary" || config.rope === true || inner.rope === true) return "rotary";
+    if (stated === "nope") return "none";
+    if (stated === "absolute") return "";
+    return filled || this.rules.rotary_fields.some((name) => (config[name] ?? null) !== null) ? "rotary" : "";
   }
+}
+
+/**
+ * Return whether a configuration is that of Baichuan's 13B, which has ALiBi; the 7B, of the same type, rotates.
+ * @param {Record<string, any>} config
+ */
+function isLargeBaichuan(config) {
+  return !("max_position_embeddings" in config) || config.num_hidden_layers === 40;
 }
 
 /**
