@@ -151,7 +151,8 @@ def chosen_table(given: argparse.Namespace) -> EmbeddingTable:
 
 def role_of(embeddings: Embeddings, wanted: str | None) -> EmbeddingTable:
     """Return the table that ``--table`` names, by default tokens, or positions if there are none."""
-    role = (wanted or ("token" if "token" in embeddings.tables else "position")).replace("-", "_")
+    there = (one for one in ("token", "position") if one in {*embeddings.tables, *embeddings.positions})
+    role = (wanted or next(there, "token")).replace("-", "_")
     if role in embeddings.tables:
         return embeddings.tables[role]
     if role in embeddings.heads:

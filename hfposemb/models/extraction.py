@@ -24,7 +24,7 @@ from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource
 from ..tables.table import EmbeddingTable
 from . import row_checks
 from .architectures.config_values import class_of
-from .architectures.families import is_known, likely_tables, parts_fed, row_offset
+from .architectures.families import is_known, likely_tables, no_inputs, parts_fed, row_offset
 from .architectures.head_names import SURE_HEADS, head_candidates, is_headed
 from .architectures.table_names import (
     PART_ORDER,
@@ -499,7 +499,8 @@ def _assemble(opened: Opened, found: Mapping[Role, tuple[Candidate, ...]]) -> Em
     if "token" not in makers:
         said["inputs"] = "it has no token table"
     reasons = {role: partial(itself, reason) for role, reason in said.items()}
-    absent = LazyMapping({"token": partial(unmatched, opened), "position": partial(unplaced, opened), **reasons})
+    tokenless = partial(unmatched, opened, no_inputs(opened.config))
+    absent = LazyMapping({"token": tokenless, "position": partial(unplaced, opened), **reasons})
     positions = LazyMapping({key: encodings[key] for key in ordered})
     made = partial(_recipe, opened, tables, positions, fed) if "token" in makers else None
     attends = partial(_attention, opened, tables, positions) if made is not None else None

@@ -91,9 +91,9 @@ def named_tensor(opened: Opened, token: Callable[[], EmbeddingTable] | None, ten
     )
 
 
-def unmatched(opened: Opened) -> str:
-    """Return why no table was found by name, and how to name one."""
-    return f"no tensor name matches; {_on_offer(opened)}"
+def unmatched(opened: Opened, known: str = "") -> str:
+    """Return why no table was found by name, after what is ``known`` of the model type, and how to name one."""
+    return "; ".join(filter(None, (known, "no tensor name matches", _on_offer(opened))))
 
 
 def _on_offer(opened: Opened) -> str:

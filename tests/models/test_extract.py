@@ -13,6 +13,7 @@ import safetensors.torch
 import torch
 
 import hfposemb as hpe
+from hfposemb.cli.options import role_of
 from hfposemb.errors import CheckpointError, InputError, MissingTableError, SourceError
 from hfposemb.models.row_checks import of_shard
 from hfposemb.tables.sources import SampleSource
@@ -248,6 +249,14 @@ def test_rotary_type_that_is_not_known_is_named_not_guessed(build: Build, tmp_pa
 def test_sinusoids_that_distilbert_stores_are_called_so(build: Build, tmp_path: Path) -> None:
     build("distilbert", sinusoidal_pos_embds=True).save_pretrained(tmp_path)
     assert hpe.extract(tmp_path).position.kind == "sinusoidal"
+
+
+def test_why_there_are_no_tokens_is_known_of_some_types(build: Build, tmp_path: Path) -> None:
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    build("canine", **small, max_position_embeddings=32, num_hash_buckets=8).save_pretrained(tmp_path)
+    for ask in (lambda: hpe.extract(tmp_path).token, lambda: role_of(hpe.extract(tmp_path), None)):
+        with pytest.raises(MissingTableError, match="no token table: it hashes characters into several tables; no t"):
+            ask()
 
 
 def test_axial_positions_are_those_that_reformer_puts_together(build: Build, tmp_path: Path) -> None:
