@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,3 +15,9 @@ def _read() -> dict[str, str]:
 
 HELP: Mapping[str, str] = _read()
 """Help by name of its section."""
+
+
+def folded_help(name: str) -> str:
+    """Return a section of the help as HTML, folded."""
+    paragraphs = "".join(f"<p>{html.escape(' '.join(part.split()))}</p>" for part in HELP[name].split("\n\n"))
+    return f"<details><summary>How to read this</summary>{paragraphs}</details>"

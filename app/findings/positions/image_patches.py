@@ -23,7 +23,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, MOST
+from ...session.shown_positions import MOST
 from ...session.state import Session
 
 
@@ -79,7 +79,6 @@ def patch_panels(
             drawings=(Drawing(matrix_figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
             help=HELP["patches"],
             foot=first_rows(grid),
-            actions=FILES,
             recipe=position_snippets.patch_tiles(source, part),
         )
         large = replace(
@@ -91,7 +90,6 @@ def patch_panels(
                     matrix_figures.patch_map(image_patches.patch_map(encoding, patch), patch), place_of(grid, patch)
                 ),
             ),
-            actions=FILES,
             emphasis=place_of(grid, patch),
             recipe=position_snippets.patch_map(source, part, patch),
         )

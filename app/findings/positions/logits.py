@@ -30,7 +30,6 @@ from ...session.opened import Opened
 from ...session.state import Session
 
 NEEDS = ("position", "token", "inputs", "attention")
-FILES = ("PNG", "SVG")
 
 TERMS = (attention_logits.TOTAL, *PAIRS)
 PIECES = 24  # pieces of a sentence that are drawn as a matrix
@@ -106,7 +105,6 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
         foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
-        actions=FILES,
         recipe=recipe,
     )
 
@@ -150,7 +148,6 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
         foot=f"{source.name} · {'all terms' if term == attention_logits.TOTAL else term} · {where}{cut}",
-        actions=FILES,
         recipe=sentence_snippets.logit_map(source, text, term, head, pieces=PIECES),
     )
 
@@ -183,7 +180,6 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times, so any preference is due to positions.",
         drawings=(Drawing(figure),),
         foot=f"{source.name} · mean over {len(found.mean)} heads · band: shuffled positions, 95\u00a0%",
-        actions=FILES,
         recipe=sentence_snippets.identical(source, word, near=NEAR),
     )
 
@@ -245,7 +241,6 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         subtitle="What positions alone add to, or subtract from, an attention logit: tables, rotations and biases.",
         drawings=(Drawing(figure),),
         foot=foot,
-        actions=FILES,
         recipe=sentence_snippets.logits_by_distance(list(found), longest=LONGEST),
     )
 

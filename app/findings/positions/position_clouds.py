@@ -24,7 +24,6 @@ from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import (
-    FILES,
     GROUP,
     KERNEL,
     NEIGHBOURS,
@@ -148,7 +147,6 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         drawings=tuple(drawings),
         help=told,
         foot=foot,
-        actions=FILES,
         message=message,
         selects=True,
         emphasis=f"Position {view.marked:,}",
@@ -242,7 +240,6 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
         ),
         help=HELP["bias"] if unit == "additive bias" else "",
         foot=f"First {length:,} positions · {unit}",
-        actions=FILES,
         recipe=position_snippets.mechanism(source, profile.x, length),
         scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),
     )

@@ -21,7 +21,7 @@ from ...components.plot import Drawing, Panel, Panels
 from ...components.recipe import Recipe
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
+from ...session.shown_positions import KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
 from ...session.state import Session
 from .position_clouds import by_distance, half_at, series_of
 from .sinusoid_claims import buildup_panel
@@ -215,7 +215,7 @@ def still(encoding: Rotary) -> str:
 
 def _panel(key: str, title: str, figure: Any, help_text: str, foot: str, recipe: Recipe) -> Panel:
     drawings = (Drawing(figure),)
-    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, actions=FILES, recipe=recipe)
+    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, recipe=recipe)
 
 
 def _ends(facts: Facts) -> tuple[int, ...]:

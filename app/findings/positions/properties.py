@@ -97,7 +97,6 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
         message=message,
         help=HELP["requirements"],
         foot=" · ".join(found.notes),
-        actions=("PNG", "SVG") if drawings else (),
         recipe=position_snippets.requirements(source, drawn=bool(drawings)),
     )
 

@@ -23,7 +23,6 @@ from ...components.plot import Drawing, Panel, Panels
 from ...recipes import position_snippets
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ...session.state import Session
 from .position_clouds import series_of
 
@@ -108,7 +107,6 @@ def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int
         drawings=(Drawing(figure),),
         help=HELP["scaled kernel"],
         foot=f"{next(iter(found.values())).length:,} positions, factor 8, mean of near distances",
-        actions=FILES,
         recipe=position_snippets.kernels(source, multiple, search, groups=GROUPS),
     )
 
@@ -167,7 +165,6 @@ def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> 
         numbers=tuple(numbers),
         message=" ".join(absent),
         help=HELP["declared and plain"],
-        actions=FILES if drawings else (),
         recipe=position_snippets.agreement(source, search, base=report.base is not None),
         span=2,
     )

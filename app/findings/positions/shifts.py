@@ -31,7 +31,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, of_part, tables_of
+from ...session.shown_positions import Positions, of_part, tables_of
 from ...session.state import Session
 from .sinusoid_claims import rotation_panel
 
@@ -140,7 +140,6 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         drawings=(Drawing(line_figures.shift_by_distance(series)),),
         help=HELP["shifts"],
         foot=" · ".join([foot, *said]) if random else foot,
-        actions=FILES,
     )
 
 
@@ -186,7 +185,6 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
         drawings=(Drawing(line_figures.turned_planes(series)),),
         help=HELP["planes"],
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
-        actions=FILES,
         recipe=position_snippets.planes(measured, step),
     )
 

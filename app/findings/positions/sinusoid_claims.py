@@ -24,7 +24,6 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ...session.state import Session
 
 BUILT = (1, 2, 8, 64)
@@ -60,7 +59,6 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
             drawings=tuple(drawings),
             help=HELP["build-up"],
             foot=f"The first {length:,} positions of a sinusoid of width {width:,}, fastest pairs first",
-            actions=FILES,
             recipe=position_snippets.buildup(length, width, counts, position),
         ),
     )
@@ -104,7 +102,6 @@ def rotation_panel(step: int) -> Panel:
         drawings=tuple(drawings),
         help=HELP["rotation"],
         foot=f"A closed form: on 1,024 positions both are exact to {found.error:.0e}",
-        actions=FILES,
         recipe=position_snippets.rotation(step, PAIRED),
     )
 

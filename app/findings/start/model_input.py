@@ -22,7 +22,6 @@ from ...components.plot import Drawing, Panel, ScaleBar
 from ...limits import LONGEST_SENTENCE
 from ...recipes import sentence_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 
 if TYPE_CHECKING:
     from hfposemb.tables.inputs import Inputs
@@ -89,7 +88,6 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         emphasis=f"“{_piece(inputs, pair[0])}”" if pair else "",
         scale_bars=(ScaleBar(number(low, digits=2), f"+{number(high, digits=2)}", SIMILARITY.light),),
         foot=" · ".join(foot),
-        actions=FILES,
         recipe=sentence_snippets.sentence(source, text, pieces=shown, stripes=STRIPES, typed=bool(types)),
     )
 

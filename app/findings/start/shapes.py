@@ -16,7 +16,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, View, rows_of, tables_of
+from ...session.shown_positions import Positions, View, rows_of, tables_of
 from ...session.state import Session
 from ..positions.position_clouds import kernel_finding, kernel_panel, note
 
@@ -103,7 +103,6 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
         drawings=(Drawing(figure), Drawing(stripes)),
         foot=ANGLES if positions.turning else _shown_by(projection, alias_of(positions.facts)),
-        actions=FILES,
         recipe=position_snippets.shape(positions, stripes=STRIPES),
     )
 

@@ -218,7 +218,6 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
             emphasis=word.shown,
             help=HELP["spread"],
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",
-            actions=("PNG", "SVG"),
             recipe=token_snippets.spread(source, row, bins=BINS, k=NEIGHBOURS, centred=centred),
         ),
     )

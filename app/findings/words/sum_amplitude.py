@@ -19,7 +19,6 @@ from hfposemb.text import one_line
 
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
 from ...recipes import sum_snippets
-from ...session.shown_positions import FILES
 from ..chosen_word import Word, row_of, shown
 from ..tokens.token_search import nearest_spelling
 from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, drawn_or_said
@@ -113,7 +112,6 @@ def survival_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"Average of {one.queries} words at random positions. {scaled}",
         drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
         foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
-        actions=FILES,
         recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
     )
 
@@ -178,7 +176,6 @@ def anchor_panel(view: View, empty: Panel) -> Panel:
         title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
         drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
         foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
-        actions=FILES,
         recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
     )
 
@@ -205,7 +202,6 @@ def mixture_panel(view: View, empty: Panel) -> Panel:
         f"(95 % at most {percent(null.high)}); of word and position {percent(float(np.median(shares)))}.",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, labels="end", height=290)),),
         foot=f"{found.candidates:,} words could join · range: 95 % of {len(shares):,} positions · seed {null.seed}",
-        actions=FILES,
         recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
     )
 
@@ -260,7 +256,6 @@ def recovery_panel(view: View, empty: Panel) -> Panel:
         ),
         drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
         foot=" · ".join(foot),
-        actions=FILES,
         recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
     )
 
@@ -303,7 +298,6 @@ def map_panel(view: View, empty: Panel) -> Panel:
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
         foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
-        actions=FILES,
         recipe=sum_snippets.kept_map(
             view.source,
             view.chosen.adding,

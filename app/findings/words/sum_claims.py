@@ -21,7 +21,6 @@ from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...components.recipe import Recipe
 from ...recipes import sum_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ..chosen_word import with_tokens
 from .sum_amplitude import WHOLE, amplitude_lines
 from .sum_view import CLOUD_PLACES, SCALES, View, drawn_or_said
@@ -53,7 +52,6 @@ def cloud_panel(view: View, empty: Panel) -> Panel:
         scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
         foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
         f"{first} and {second}",
-        actions=FILES,
         recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
     )
 
@@ -89,7 +87,6 @@ def variance_panel(view: View, empty: Panel) -> Panel:
         drawings=(amplitude_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
         foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
         f"{listed([percent(share) for share in found.chance])}",
-        actions=FILES,
         recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
     )
 
@@ -114,7 +111,6 @@ def concatenation_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
         drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
         foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
-        actions=FILES,
         recipe=sum_snippets.concatenation(view.source, words.adding),
     )
 
@@ -143,7 +139,6 @@ def interference_panel(view: View, empty: Panel) -> Panel:
         subtitle="Below its own width, the tables are projected at random.",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=290)),),
         foot=f"{found.pairs:,} pairs of a word and a position · seed {found.seed}",
-        actions=FILES,
         recipe=sum_snippets.interference(view.source, words.adding),
     )
 
@@ -183,7 +178,6 @@ def window_panel(view: View, empty: Panel, opened: Sequence[Opened]) -> Panel:
         subtitle="; ".join(f"{name} {window_range(one)}" for name, one in found.items()) + ".",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=300)),),
         foot=" · ".join(["Dots: as large as in the model", *left_out]),
-        actions=FILES,
         recipe=sum_snippets.windows(asked),
     )
 
