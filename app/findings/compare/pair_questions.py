@@ -11,8 +11,7 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.reports.verdict_card import verdict_card
-from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.reports.pair_cards import verdict_card, vocabulary_card
 from hfposemb.text import one_line
 
 from ...components.events import QUIET
