@@ -30,7 +30,8 @@ from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Pane
 from ...components.recipe import Recipe, folded_code
 from ...jobs import children
 from ...jobs.visitor import Visitor
-from ...recipes import comparison_snippets
+from ...recipes.comparison_snippets import comparison_recipe
+from ...recipes.writing import TOKEN_ROLES, Code, part_code, recipe
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_names
@@ -103,9 +104,7 @@ class Compared:
 
     def recipe(self, *, pairs: bool) -> Recipe:
         """Return the recipe of the metrics, or with ``pairs`` of the pairwise measures."""
-        return comparison_snippets.compared(
-            self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs
-        )
+        return comparison_recipe(self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs)
 
     def moves(self, pair: tuple[int, int]) -> Moves | None:
         """Return the words that moved between two sources, if known."""
@@ -305,6 +304,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     )
     count = f"{moves.shared:,} shared words, mean distance {html_tables.figure(moves.mean)}"
     chance = f"by chance {html_tables.figure(moves.null.low)} to {html_tables.figure(moves.null.high)}"
+    code = {"left": part_code(left), "right": part_code(right)}
     return Panels(
         (
             Panel(
@@ -316,7 +316,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
                 help=HELP["words that moved"],
                 foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
                 actions=("Open in Tokens",),
-                recipe=comparison_snippets.moves(left, right, moves.most.index(word)),
+                recipe=recipe("moved words", [left, right], roles=TOKEN_ROLES, **code, at=moves.most.index(word)),
             ),
         )
     )
@@ -371,6 +371,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
     left, right = (found.sources[place] for place in pair)
     about = "rotated onto the left map" if maps.method == "pca" else "laid out jointly"
+    code = {"left": part_code(left), "right": part_code(right), "role": maps.role, "method": maps.method}
     for figure in (drawn.left, drawn.right):
         figure.update_layout(height=MAP_HEIGHT)
     panels = tuple(
@@ -382,7 +383,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             color=source.color,
             help=HELP["aligned maps"],
             foot=f"{maps.method.upper()} · {drawn.drawn}",
-            recipe=comparison_snippets.maps(left, right, maps.role, maps.method, side),
+            recipe=recipe("aligned maps", [left, right], roles=(maps.role,), **code, side=Code(side)),
         )
         for side, source, figure, note in (
             ("left", left, drawn.left, rows_of(maps.role, (maps.parts[0], ""))),

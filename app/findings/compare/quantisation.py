@@ -19,7 +19,7 @@ from ...components.happened import Happened
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...jobs import measuring
-from ...recipes import comparison_snippets
+from ...recipes.writing import TOKEN_ROLES, part_code, recipe
 from ..chosen_word import shown
 from .comparison import chosen_pair
 
@@ -82,6 +82,7 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
         "Largest relative errors": [move.distance for move in found.worst],
         "Share of their neighbours kept": [move.kept for move in found.worst],
     }
+    code = {"left": part_code(original), "right": part_code(quantised)}
     figure = quantisation_errors(found, style=(quantised.color, quantised.dash))
     panel = Panel(
         NAME,
@@ -92,7 +93,7 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
         help=HELP["quantisation"],
         lists=tuple(NeighbourList(name, "", _rows(found, values)) for name, values in columns.items()),
         foot="; ".join([f"{len(found.labels):,} tokens", *map(one_line, found.notes)]),
-        recipe=comparison_snippets.quantised(original, quantised, count=LISTED),
+        recipe=recipe("quantised", [original, quantised], roles=TOKEN_ROLES, **code, count=LISTED),
     )
     return Panels((panel,))
 

@@ -19,8 +19,7 @@ from ...components.help_texts import folded_help
 from ...components.recipe import COPY_JS, folded_code
 from ...jobs import children
 from ...jobs.visitor import Visitor
-from ...recipes import position_snippets
-from ...recipes.writing import role_of
+from ...recipes.writing import listed_as, pinned, position, recipe, role_of
 from ...session.opened import Opened
 from ...session.shown_positions import of_part, tables_of
 from ...session.state import Session
@@ -76,7 +75,9 @@ def table(opened: Sequence[Opened], session: Session) -> str:
         for source, one in found.items()
     ]
     done = [source for source, one in found.items() if one is not None]
-    code = folded_code(position_snippets.probes(done), finding(found)) if done else ""
+    tables = {pinned(source): f"{position(source)}.table" for source in done}
+    probed = recipe("probes", done, tables=listed_as("tables", tables))
+    code = folded_code(probed, finding(found)) if done else ""
     about = f"Mean error in positions, and share of pairs in the wrong order. At most {MOST:,} positions are used."
     return (
         f"<h3>{html.escape(finding(found))}</h3><p>{about}</p>"

@@ -25,7 +25,7 @@ from ...jobs import children, measuring
 from ...jobs.children import JobError
 from ...jobs.visitor import Visitor
 from ...limits import CHECKED_AT_ONCE
-from ...recipes.writing import command_line, dict_lines, pinned, quoted, recipe_of
+from ...recipes.writing import TOKEN_ROLES, command_line, listed_as, pinned, quoted, recipe
 from ...session.library import allowed, reader, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_name
@@ -38,13 +38,10 @@ if TYPE_CHECKING:
 
 def checks(sources: Sequence[Opened]) -> Recipe:
     """Return the recipe of the number of findings of each severity in the files of some sources."""
-    body = [
-        *dict_lines({pinned(source): f"hpe.check({quoted(pinned(source))})" for source in sources}, "reports"),
-        'severities = ("wrong", "suspicious", "note")',
-        "shown = {name: {one: len(each.of(one)) for one in severities} for name, each in reports.items()}",
-        'print(*reports.values(), sep="\\n\\n")',
-    ]
-    return recipe_of(body, sources, command=[command_line("check", *map(pinned, sources))], roles=("token",))
+    checked = {pinned(source): f"hpe.check({quoted(pinned(source))})" for source in sources}
+    command = [command_line("check", *checked)]
+    reports = listed_as("reports", checked)
+    return recipe("checks of files", sources, command=command, roles=TOKEN_ROLES, reports=reports)
 
 
 NAME = "check"

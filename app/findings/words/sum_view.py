@@ -41,6 +41,8 @@ from hfposemb.text import one_line, sentence_case
 from ...components.help_texts import HELP
 from ...components.page_script import on_load
 from ...components.plot import Panel
+from ...components.recipe import Recipe
+from ...recipes.writing import SENTENCE_ROLES, Code, extracted, quoted, recipe
 from ...session.opened import Opened
 from ...session.state import Session
 from ..chosen_word import Word, row_of, shown, source_of
@@ -287,10 +289,20 @@ class View:
         inner = self.chosen.inner[:CLOUD_PLACES]
         return sum_cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
 
+    def recipe(self, name: str, **values: Any) -> Recipe:
+        """Return a section of ``snippets.md`` for the source, with its words and the chosen positions as ``$words``."""
+        words = Code(f"words = hpe.add_positions({extracted(self.source)}, {added(self.chosen.adding)})")
+        return recipe(name, [self.source], roles=SENTENCE_ROLES, words=words, **values)
+
     def of_cloud(self, what: str, maker: Callable[[SumCloud], T], *more: Any) -> T:
         """Return a result computed from the cloud, cached."""
         key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
         return self._result(key, lambda: maker(self.cloud()))
+
+
+def added(adding: PositionAddition) -> Code:
+    """Return the expression for a protocol."""
+    return Code(f"hpe.PositionAddition({quoted(adding.whose)}{'' if adding.scaled else ', scaled=False'})")
 
 
 def drawn_or_said(

@@ -12,7 +12,6 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from ...components.plot import NeighbourList, NeighbourRow, Panel
-from ...recipes import sentence_snippets
 from ..chosen_word import shown
 from .sum_view import PIECES_SHOWN, View, drawn_or_said
 
@@ -38,7 +37,7 @@ def reorder_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"{said} {order_of(view, other)}",
         lists=(NeighbourList("Cosine of both inputs", "", rows),),
         foot="Tinted: the same input. Left: position here → in the other order.",
-        recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
+        recipe=view.recipe("two orders", text=view.asked.text, other=other, pieces=words[:PIECES_SHOWN])
         if rows
         else None,
     )
