@@ -162,11 +162,6 @@ def dict_lines(values: Mapping[str, str], name: str = "shown") -> list[str]:
     return [f"{name} = {{", *(f"    {quoted(key)}: {value}," for key, value in values.items()), "}"]
 
 
-def named_values(near: str) -> str:
-    """Return the expression for the words and numbers of neighbours that have a name in the snippet."""
-    return f"[*zip({near}.labels, {near}.values.tolist())]"
-
-
 def recipe_of(
     body: Sequence[str],
     sources: Sequence[Opened],
