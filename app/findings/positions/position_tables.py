@@ -13,6 +13,7 @@ from hfposemb.reports.position_findings import sentence, widest_title
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
+from ...recipes import position_snippets
 from ...session.opened import Opened
 from ...session.shown_positions import Positions, scale_end, tables_of
 from ...session.state import Session
@@ -80,5 +81,5 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
         help=HELP["position table"],
         foot=" · ".join(filter(None, said)),
         scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),
-        recipe=image(positions, inside, skip=skip),
+        recipe=position_snippets.image(positions, inside, skip=skip),
     )

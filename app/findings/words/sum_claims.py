@@ -52,17 +52,17 @@ def cloud_panel(view: View, empty: Panel) -> Panel:
         scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
         foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
         f"{first} and {second}",
-        recipe=_recipe(view, f"found.club(amplitude={amplitude:g}).points"),
+        recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
     )
 
 
 NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
 
 
-def _recipe(view: View, value: str) -> Recipe:
-    """Return the code that computes a value of the cloud on the screen."""
+def _recipe(view: View, shown: str) -> Recipe:
+    """Return the code that computes something of the cloud on the screen."""
     adding, words = added(view.chosen.adding), list(view.sample.values())
-    return view.recipe("cloud of sums", adding=adding, chosen=words, places=CLOUD_PLACES, value=Code(value))
+    return view.recipe("cloud of sums", adding=adding, chosen=words, places=CLOUD_PLACES, shown=Code(shown))
 
 
 @drawn_or_said("variance", "How the variance is shared", "shared variance")
