@@ -119,7 +119,7 @@ def _card(rows: pandas.DataFrame, contents: Mapping[str, bytes], name: str) -> s
     versions = " and ".join(dict.fromkeys(map(versions_in, rows["versions"].dropna())))
     draws = ", ".join(f"{int(one):,}" for one in sorted(rows["draws"].dropna().unique())) or "0"
     hashes = "\n".join(f"{hashlib.sha256(content).hexdigest()}  {file}" for file, content in contents.items())
-    text = files(__package__).joinpath("dataset_card.md").read_text(encoding="utf-8")
+    text = files(__package__).joinpath("dataset_card.txt").read_text(encoding="utf-8")
     return text.format(
         front=_front_matter(len(rows), name),
         name=display(name, width=120),
