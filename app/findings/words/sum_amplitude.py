@@ -19,7 +19,7 @@ from hfposemb.text import one_line
 
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
 from ...components.recipe import Recipe
-from ...recipes.writing import Code
+from ...recipes.writing import SENTENCE_ROLES, Code, recipe
 from ..chosen_word import Word, row_of, shown
 from ..tokens.token_search import nearest_spelling
 from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, added, drawn_or_said
@@ -47,7 +47,8 @@ def amplitude_lines(title: str, series: Sequence[Series], view: View, *, height:
 def _sweep_recipe(view: View, *values: str) -> Recipe:
     """Return the code of some values of the sweeps of all kinds of positions."""
     protocols = [added(view.adding(whose)) for whose in view.sweeps]
-    return view.recipe("amplitudes", protocols=protocols, values=[Code(f"one.{value}") for value in values])
+    drawn = [Code(f"one.{value}") for value in values]
+    return recipe("amplitudes", [view.source], roles=SENTENCE_ROLES, protocols=protocols, values=drawn)
 
 
 @drawn_or_said("finding", "Adding positions to the words of {source}", "amplitude")
