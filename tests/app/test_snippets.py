@@ -241,6 +241,12 @@ def test_nothing_is_read_from_the_hub_for_a_citation() -> None:
     assert "digest" not in vars(source.embeddings.tables["position"])  # type: ignore[union-attr]
 
 
+def test_what_is_typed_is_a_literal() -> None:
+    text = "$text ${source}\n'\"\\"
+    made = writing.recipe("logit shares", [opened_as("sample:bert")], text=text)
+    assert text in [node.value for node in ast.walk(ast.parse(made.python)) if isinstance(node, ast.Constant)]
+
+
 def test_local_paths_are_told_apart(tmp_path: Path) -> None:
     assert writing.recipe("logit shares", [opened_as(str(tmp_path))], text="a").local
     assert not writing.recipe("logit shares", [opened_as("sample:bert")], text="a").local
