@@ -51,6 +51,10 @@ FRAME_CSS = """
 """Removes Gradio's frame around a row, its veil and its spinner; all else is in the style sheet."""
 
 
+FILES = ("PNG", "SVG")
+"""Actions that save what is drawn."""
+
+
 @dataclass(frozen=True)
 class ScaleBar:
     """A colour scale with the meaning of both ends."""
@@ -103,7 +107,8 @@ class NeighbourList:
 class Panel:
     """A panel of a row. ``key`` identifies it: a panel that keeps its key keeps its place, camera and zoom.
 
-    A panel that shows numbers has the ``recipe`` that reproduces them, opened from its actions.
+    A panel that shows numbers has the ``recipe`` that reproduces them, opened from its actions. With drawings it has
+    the actions ``FILES``, unless it has others.
     """
 
     key: str
@@ -243,7 +248,7 @@ def _panel(panel: Panel, files: Packer) -> dict[str, Any]:
     shown = {
         **{name: getattr(panel, name) for name in words},
         "source": list(panel.source or ()),
-        "actions": list(panel.actions),
+        "actions": list(panel.actions or (FILES if panel.drawings else ())),
         "tools": list(panel.tools),
         "selects": panel.selects or bool(panel.tools),
         "numbers": [list(number) for number in panel.numbers],

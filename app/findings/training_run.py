@@ -183,7 +183,6 @@ def moment_panels(moment: Moment) -> Panels:
             color=moment.run.source.color,
             help=HELP["training map"],
             foot=one_line(" · ".join(filter(None, about))),
-            actions=("PNG", "SVG"),
             scale_bars=(ScaleBar("first position", "last", POSITION.light),) if joined else (),
             recipe=moment.recipe(f"run.frames[{place}]"),
         )
@@ -200,7 +199,6 @@ def moment_panels(moment: Moment) -> Panels:
                 color=moment.run.source.color,
                 help=HELP["training matrix"],
                 foot="" if every == 1 else f"One of every {every} positions",
-                actions=("PNG", "SVG"),
                 scale_bars=(ScaleBar("cosine −1", "+1", SIMILARITY.light),),
                 recipe=moment.recipe(f"run.cosines[{place}]"),
             )
@@ -249,7 +247,6 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 color=source.color,
                 subtitle=beyond_chance(found, course),
                 help=HELP["training course"],
-                actions=("PNG", "SVG"),
                 recipe=course_recipe(moment, course),
             ),
             Panel(
@@ -260,7 +257,6 @@ def course_panels(moment: Moment, name: str) -> Panels:
                 color=source.color,
                 scale_bars=(ScaleBar("CKA 0", "1", SHARE.light),),
                 help=HELP["checkpoints alike"],
-                actions=("PNG", "SVG"),
                 recipe=moment.recipe("run.likeness", printed=True),
             ),
         ),

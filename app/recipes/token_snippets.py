@@ -1,14 +1,25 @@
-"""Code snippets for panels about tokens."""
+"""Code snippets for panels about tokens whose code or command depends on what is chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hfposemb.tables.table import TOKEN_CLASSES
 
 from ..components.recipe import Recipe
-from .writing import comma_separated, command_line, dict_lines, extracted, named_values, pinned, quoted, recipe_of
+from .writing import (
+    Code,
+    comma_separated,
+    command_line,
+    dict_lines,
+    extracted,
+    listed_as,
+    pinned,
+    quoted,
+    recipe,
+    recipe_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +27,6 @@ if TYPE_CHECKING:
 
     from ..session.opened import Opened
 
-TOKEN_ROLES = ("token",)
 MOST_IDS = 5_000
 """Ids of a selection that a snippet names."""
 
@@ -24,7 +34,7 @@ MOST_IDS = 5_000
 def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Recipe:
     """Return the recipe of the map of a vocabulary and, if coloured by numbers, of these: norms or trust."""
     body = [
-        f"table = {extracted(source)}.{source.words}",
+        f"table = {words_of(source)}",
         f'found = hpe.project(table, method="{method}", dims={dims})',
     ]
     shown = {"map": "found.coordinates"}
@@ -35,66 +45,42 @@ def token_map(source: Opened, *, method: str, dims: int, values: str = "") -> Re
         body.append("trust = hpe.point_trust(table, found.coordinates, rows=found.rows, metric=metric, points=2000)")
         shown["trust"] = "trust.neighbours_kept"
     command = command_line("project", pinned(source), "--table", source.words, "--method", method, "--dims", dims)
-    return recipe_of([*body, *dict_lines(shown)], [source], command=[command], roles=_roles([source]))
+    return recipe_of([*body, *dict_lines(shown)], [source], command=[command], roles=roles_of([source]))
 
 
-def _roles(sources: Iterable[Opened]) -> tuple[str, ...]:
+def roles_of(sources: Iterable[Opened]) -> tuple[str, ...]:
     """Return the roles of the tables that stand for the tokens."""
     return tuple(dict.fromkeys(source.words for source in sources))
 
 
-def _centring(centred: bool) -> tuple[str, tuple[str, ...]]:
+def centring(centred: bool) -> tuple[Code, tuple[str, ...]]:
     """Return the arguments for centring, in Python and on the command line."""
-    return (", centred=True", ("--centred",)) if centred else ("", ())
+    return (Code(", centred=True"), ("--centred",)) if centred else (Code(), ())
+
+
+def words_of(source: Opened) -> Code:
+    """Return the expression for the table that stands for the tokens."""
+    return Code(f"{extracted(source)}.{source.words}")
 
 
 def neighbours(words: Mapping[Opened, int], *, k: int, centred: bool) -> Recipe:
     """Return the recipe of the nearest tokens of a row in every source."""
-    more, options = _centring(centred)
-    near = {
-        pinned(source): f"hpe.neighbours({extracted(source)}.{source.words}, {row}, k={k}{more})"
-        for source, row in words.items()
-    }
-    body = [*dict_lines(near, "found"), f"shown = {{name: {named_values('near')} for name, near in found.items()}}"]
+    more, options = centring(centred)
+    near = {pinned(source): f"hpe.neighbours({words_of(source)}, {row}, k={k}{more})" for source, row in words.items()}
     command = [
         command_line("neighbours", pinned(source), row, "--table", source.words, "-k", k, *options)
         for source, row in words.items()
     ]
-    return recipe_of(body, list(words), command=command, roles=_roles(words))
-
-
-def spread(source: Opened, row: int, *, bins: int, k: int, centred: bool) -> Recipe:
-    """Return the recipe of the histogram of cosines with a row, and of its nearest tokens."""
-    more, _ = _centring(centred)
-    body = [
-        f"table = {extracted(source)}.{source.words}",
-        f"near = hpe.neighbours(table, {row}, k={k}{more})",
-        *dict_lines(
-            {
-                "counts": f"hpe.similarity_distribution(table, {row}, bins={bins}{more}).counts",
-                "nearest": named_values("near"),
-            }
-        ),
-    ]
-    return recipe_of(
-        body,
-        [source],
-        roles=_roles([source]),
-    )
+    return recipe("nearest tokens", list(words), command=command, roles=roles_of(words), found=listed_as("found", near))
 
 
 def pairs(source: Opened, chosen: Sequence[int], *, centred: bool) -> Recipe:
     """Return the recipe of the cosines of chosen tokens."""
-    more, options = _centring(centred)
-    body = [
-        f"rows = [{comma_separated(chosen)}]",
-        f"table = {extracted(source)}.{source.words}",
-        f"found = hpe.pair_similarities(table, rows{more})",
-        'shown = {"words": [table.labels[row] for row in rows], "cosines": found.values}',
-    ]
-    rows = comma_separated(chosen).replace(" ", "")
+    more, options = centring(centred)
+    rows = ",".join(map(str, chosen))
     command = command_line("similarity", pinned(source), "--table", source.words, "--rows", rows, *options)
-    return recipe_of(body, [source], command=[command], roles=_roles([source]))
+    code: dict[str, Any] = {"chosen": chosen, "table": words_of(source), "more": more}
+    return recipe("cosines of tokens", [source], command=[command], roles=roles_of([source]), **code)
 
 
 def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> Recipe:
@@ -118,12 +104,12 @@ def matches(sources: Sequence[Opened], text: str, *, regex: bool, most: int) -> 
         f"    norms = hpe.norms(table)[rows[:{most}]].tolist()",
         "    shown[name] = [*zip([table.labels[row] for row in rows], norms)]",
     ]
-    return recipe_of(body, sources, imports=["import re"] if regex else [], roles=_roles(sources))
+    return recipe_of(body, sources, imports=["import re"] if regex else [], roles=roles_of(sources))
 
 
 def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind: str = "") -> Recipe:
     """Return the recipe of the norms of selected tokens: those of a class, or of ids."""
-    body = [f"table = {extracted(source)}.{source.words}"]
+    body = [f"table = {words_of(source)}"]
     if kind:
         body.append(f"ids = (table.labels.classes == {TOKEN_CLASSES.index(kind)}).nonzero()[0]  # {kind}")
     else:
@@ -131,29 +117,4 @@ def selection(source: Opened, chosen: Sequence[int] | NDArray[np.int64], *, kind
     if not kind and len(chosen) > MOST_IDS:
         body[-1] += f"  # the first of {len(chosen):,}"
     body.append("shown = [*zip([table.labels[row] for row in ids], hpe.norms(table)[ids].tolist())]")
-    return recipe_of(body, [source], roles=_roles([source]))
-
-
-def head(source: Opened, *, count: int) -> Recipe:
-    """Return the recipe of the comparison of token table and output head."""
-    body = [
-        f"found = hpe.compare_head({extracted(source)}, count={count})",
-        "shown = {",
-        '    "figures": {one.name: one.null.observed for one in found.measures},',
-        '    "differ most": [(move.label, move.distance) for move in found.most],',
-        '    "differ least": [(move.label, move.distance) for move in found.least],',
-        "}",
-    ]
-    command = command_line("head", pinned(source), "--count", count, "--json")
-    return recipe_of(body, [source], command=[command], roles=("token", "head"))
-
-
-def odd(source: Opened, names: Sequence[str], *, count: int, headed: bool = False) -> Recipe:
-    """Return the recipe of the lists of odd tokens."""
-    body = [
-        f"found = hpe.undertrained_tokens({extracted(source)}, count={count})",
-        f"names = [{', '.join(map(quoted, names))}]",
-        "shown = {name: [(odd.label, odd.value) for odd in found[name].rows] for name in names}",
-    ]
-    command = command_line("odd", pinned(source), "--count", count, "--json")
-    return recipe_of(body, [source], command=[command], roles=("token", "head") if headed else ("token",))
+    return recipe_of(body, [source], roles=roles_of([source]))

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from hfposemb.errors import HfposembError
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource
 
+from ..components.help_texts import sections_of
 from ..components.recipe import Recipe
 from ..session.source_names import lent_name
 
@@ -25,9 +28,32 @@ if TYPE_CHECKING:
     from ..session.shown_positions import Positions
 
 
+SNIPPETS: Mapping[str, str] = sections_of(Path(__file__).with_name("snippets.md"))
+"""Bodies of snippets by name of their section, with ``$`` names for values."""
+
+TOKEN_ROLES = ("token",)
+SENTENCE_ROLES = ("token", "position")
+
 HASHED = 2**26
 """Numbers of a table up to which its hash is computed for a citation; larger tables are cited with a hash only if it is
 already known."""
+
+
+class Code(str):
+    """An expression or lines of code; any other text is embedded as a literal."""
+
+    __slots__ = ()
+
+
+def literal(value: object) -> str:
+    """Return a value as Python code."""
+    if isinstance(value, Code):
+        return value
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, Iterable):
+        return f"[{', '.join(map(literal, value))}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def quoted(text: str) -> str:
@@ -75,21 +101,21 @@ def _hash(source: Opened, role: str) -> str:
     return f"{role} table SHA-256 {table.digest}"
 
 
-def extracted(source: Opened) -> str:
+def extracted(source: Opened) -> Code:
     """Return the expression that opens a source; an object of the host is in a dictionary of those it has given."""
     if (name := lent_name(source.text)) is not None:
-        return f"given[{quoted(name)}]"
-    return f"hpe.extract({quoted(pinned(source))})"
+        return Code(f"given[{quoted(name)}]")
+    return Code(f"hpe.extract({quoted(pinned(source))})")
 
 
-def of_part(source: Opened) -> str:
+def part_code(source: Opened) -> Code:
     """Return the expression for a source reduced to the part that is compared."""
-    return extracted(source) + (f".part({quoted(source.wanted)})" if source.wanted else "")
+    return Code(extracted(source) + (f".part({quoted(source.wanted)})" if source.wanted else ""))
 
 
-def position(source: Opened) -> str:
+def position(source: Opened) -> Code:
     """Return the expression for the position encoding that is shown."""
-    return extracted(source) + (".position" if is_first(source) else f".positions[{quoted(source.part)}]")
+    return Code(extracted(source) + (".position" if is_first(source) else f".positions[{quoted(source.part)}]"))
 
 
 def is_first(source: Opened) -> bool:
@@ -110,14 +136,30 @@ def role_of(source: Opened) -> str:
     return "position" if source.part in ("", "position") else f"{source.part}.position"
 
 
+def recipe(
+    name: str,
+    sources: Sequence[Opened],
+    /,
+    *,
+    imports: Sequence[str] = (),
+    command: Sequence[str] = (),
+    roles: Sequence[str] = (),
+    **values: Any,
+) -> Recipe:
+    """Return the recipe of a section of ``snippets.md`` with values in place of its names."""
+    given = {"source": extracted(sources[0])} | values if sources else values
+    body = Template(SNIPPETS[name]).substitute({each: literal(value) for each, value in given.items()})
+    return recipe_of(body.split("\n"), sources, imports=imports, command=command, roles=roles)
+
+
+def listed_as(name: str, values: Mapping[str, str]) -> Code:
+    """Return the code of a dict of this name that maps names to expressions."""
+    return Code("\n".join(dict_lines(values, name)))
+
+
 def dict_lines(values: Mapping[str, str], name: str = "shown") -> list[str]:
     """Return the lines of a dict literal that maps names to expressions."""
     return [f"{name} = {{", *(f"    {quoted(key)}: {value}," for key, value in values.items()), "}"]
-
-
-def named_values(near: str) -> str:
-    """Return the expression for the words and numbers of neighbours that have a name in the snippet."""
-    return f"[*zip({near}.labels, {near}.values.tolist())]"
 
 
 def recipe_of(
@@ -144,6 +186,6 @@ def command_line(*words: object) -> str:
     return shlex.join(["hfposemb", *map(str, words)])
 
 
-def comma_separated(values: Iterable[Any]) -> str:
+def comma_separated(values: Iterable[Any]) -> Code:
     """Return integers separated by commas."""
-    return ", ".join(str(int(value)) for value in values)
+    return Code(", ".join(str(int(value)) for value in values))

@@ -27,7 +27,6 @@ Method = Literal["pca", "umap"]
 
 
 GROUP = "position"  # row group of the figures, for linked hover
-FILES = ("PNG", "SVG")
 MOST = 4_096  # positions drawn at most: larger matrices take too long
 MOST_WIDE = 2_048  # the same for wide tables, where MOST rows would exceed CELLS numbers
 KERNEL = 512  # positions drawn of a mechanism that has no rows of its own

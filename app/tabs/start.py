@@ -15,7 +15,6 @@ from ..components.page_script import on_load
 from ..components.plot import PanelRow
 from ..components.recipe import COPY_JS
 from ..findings.chosen_word import source_of, which_choices
-from ..findings.start.card_pictures import card_sections
 from ..findings.start.file_checks import check_fold
 from ..findings.start.questions import cards, questions
 from ..findings.start.sentence_steps import EXAMPLES, FIRST_SENTENCE, sentence_steps
@@ -49,7 +48,7 @@ class Layout:
             elem_classes="questions",
         )
         with gr.Column(elem_classes=["folds", "three"]):
-            check_fold(session, card_sections)
+            check_fold(session)
             if session.linked:
                 lesson_list()
         self.source = State(self.which.value)

@@ -20,7 +20,6 @@ from ..components.plot import Panel, PanelRow, Panels
 from ..findings.chosen_word import source_of, which_choices
 from ..findings.positions import logits
 from ..findings.start.model_input import SENTENCE, input_panel
-from ..findings.words.sentence_words import STRIP_JS, strip
 from ..findings.words.sum_amplitude import (
     anchor_panel,
     finding_panel,
@@ -37,7 +36,7 @@ from ..findings.words.sum_claims import (
     variance_panel,
     window_panel,
 )
-from ..findings.words.sum_view import CALLED, FIRST_ANCHORS, Asked, View, view_of
+from ..findings.words.sum_view import CALLED, FIRST_ANCHORS, STRIP_JS, Asked, View, strip, view_of
 from ..findings.words.word_order import reorder_panel, shuffled
 from ..limits import LONGEST_SENTENCE, MOST_WORDS
 from ..session.address import number_up_to, of_sources, text_up_to

@@ -85,12 +85,19 @@ def as_transformers(given: Stated) -> Computed:
     return given.ours
 
 
-def with_attention(given: Stated, attention: float, *, rounded: bool = False) -> Rotary:
-    """Return the encoding with another attention factor, with bounds of the ramp rounded if stated otherwise."""
-    frequencies = (
-        yarn_frequencies(given) if rounded and given.parameters.get("truncate") is False else given.ours.inv_freq
-    )
-    return replace(given.ours, inv_freq=frequencies, attention_scaling=attention)
+def with_attention(given: Stated, attention: float, *, rounded: bool = False, twice: bool = False) -> Rotary:
+    """Return the encoding with another attention factor.
+
+    Args:
+        given: What is stated.
+        attention: The factor.
+        rounded: Whether the bounds of the ramp are rounded whatever ``truncate`` says.
+        twice: Whether the stated length, which includes the factor, is multiplied by it once more.
+    """
+    whole = rounded and given.parameters.get("truncate") is False
+    length = round(given.ours.length * given.extension) if twice else given.ours.length
+    frequencies = yarn_frequencies(given) if whole else given.ours.inv_freq
+    return replace(given.ours, inv_freq=frequencies, attention_scaling=attention, length=length)
 
 
 def yarn_frequencies(given: Stated) -> NDArray[np.float64]:
@@ -107,22 +114,17 @@ def yarn_frequencies(given: Stated) -> NDArray[np.float64]:
     return np.asarray(plain / factor * ramp + plain * (1 - ramp), np.float64)
 
 
-def mscale_ratio(given: Stated, *, weight: float = 1.0, weight_all: float = 0.0) -> float:
-    """Return the ratio of mscale and mscale_all_dim with defaults where they are not stated."""
-    above, below = given.number("mscale", weight), given.number("mscale_all_dim", weight_all)
+def mscale_ratio(given: Stated) -> float:
+    """Return the ratio of mscale and mscale_all_dim, 1 and 0 where they are not stated."""
+    above, below = given.number("mscale", 1.0), given.number("mscale_all_dim", 0.0)
     return mscale(given.extension, above or 0.0) / mscale(given.extension, below or 0.0)
 
 
-def multiplied(given: Stated, *, rounded: bool = False) -> Computed:
+def multiplied(given: Stated, *, rounded: bool = False, twice: bool = False) -> Computed:
     """0.1 ln s + 1 times ``attn_factor``; DeepSeek's own class takes the ratio of mscale and mscale_all_dim."""
     own = given.model_type in DEEPSEEK or given.kind == "deepseek_yarn"
     usual = mscale_ratio(given) if own else mscale(given.extension)
-    return with_attention(given, usual * (given.number("attn_factor", 1.0) or 1.0), rounded=rounded)
-
-
-def rounded_and_multiplied(given: Stated) -> Computed:
-    """Return ``multiplied`` with bounds of the ramp rounded whatever ``truncate`` says."""
-    return multiplied(given, rounded=True)
+    return with_attention(given, usual * (given.number("attn_factor", 1.0) or 1.0), rounded=rounded, twice=twice)
 
 
 def sglang_yarn(given: Stated) -> Computed:
@@ -157,14 +159,9 @@ def llama_yarn(given: Stated) -> Computed:
     return with_attention(given, mscale(given.extension) / mscale(given.extension, weight_all * writes), rounded=True)
 
 
-def plain_yarn(given: Stated) -> Computed:
-    """The factor 0.1 ln s + 1, whatever else is stated."""
-    return with_attention(given, mscale(given.extension))
-
-
-def llama_yarn_before(given: Stated) -> Computed:
-    """Return 0.1 ln s + 1, whatever else is stated."""
-    return with_attention(given, mscale(given.extension), rounded=True)
+def plain_yarn(given: Stated, *, slope: float = 0.1, rounded: bool = False, twice: bool = False) -> Computed:
+    """The factor 0.1 ln s + 1, whatever else is stated; the slope differs by vendor."""
+    return with_attention(given, mscale(given.extension, slope=slope), rounded=rounded, twice=twice)
 
 
 def implicit_factor(given: Stated) -> Computed:
@@ -174,23 +171,6 @@ def implicit_factor(given: Stated) -> Computed:
     usual = mscale_ratio(implied) if given.states("mscale") and given.states("mscale_all_dim") else mscale(ratio)
     attention = given.number("attention_factor", usual) or usual
     return replace(given.ours, inv_freq=yarn_frequencies(implied), attention_scaling=attention)
-
-
-def telechat(given: Stated, *, times: float = 1.0) -> Rotary:
-    """Return YaRN with 0.07 in place of 0.1, for inputs of some times the stated length."""
-    attention = mscale(given.extension, slope=0.07)
-    return replace(with_attention(given, attention), length=round(given.ours.length * times))
-
-
-def telechat_counted_twice(given: Stated) -> Computed:
-    """Return ``telechat`` for inputs of the stated length times the factor, which that length includes."""
-    return telechat(given, times=given.extension)
-
-
-def deepseek_counted_twice(given: Stated) -> Computed:
-    """Return ``multiplied`` for inputs of the stated length times the factor, which that length includes."""
-    found = multiplied(given)
-    return found if isinstance(found, str) else replace(found, length=round(given.ours.length * given.extension))
 
 
 def _long_attention(given: Stated) -> float:

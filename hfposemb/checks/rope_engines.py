@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -97,7 +98,7 @@ def _read() -> Iterator[EngineRule]:
             name: tuple(value) if isinstance(value, list) else value for name, value in row.items()
         }
         values["thread"] = f"https://github.com/{row['thread']}"
-        values["compute"] = getattr(engine_formulas, row["compute"])
+        values["compute"] = partial(getattr(engine_formulas, row["compute"]), **values.pop("settings", {}))
         yield EngineRule(**values)
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, MissingTableError
@@ -26,8 +27,32 @@ SETTINGS = {
 """What is not an option but a variable of the environment."""
 
 
+def whole_count(text: str) -> int:
+    """Return a number of things."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 7):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 999,999")
+    return int(text)
+
+
 class AnsweringParser(argparse.ArgumentParser):
     """Parser that says what is meant by a wrong command, option or choice; its commands are such parsers too."""
+
+    def flag(self, name: str, text: str, **more: Any) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", help=text, **more)
+
+    def value(self, name: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an argument, or an option with a value."""
+        self.add_argument(name, metavar=metavar, help=text, **more)
+
+    def path(self, name: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option whose value is a path."""
+        self.value(name, metavar, text, type=Path, **more)
+
+    def count(self, name: str, text: str, default: int | None = None) -> None:
+        """Add an option whose value is a number of things."""
+        said = text if default is None else f"{text} (default: {default})"
+        self.value(name, "N", said, type=whole_count, default=default)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; say of those that are left what they are probably meant for."""

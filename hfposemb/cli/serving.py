@@ -48,7 +48,6 @@ def run_app(given: argparse.Namespace) -> None:
 def run_space(given: argparse.Namespace) -> None:
     """Publish the app or a report as a Space, or with ``--dry-run`` list what would be uploaded."""
     from .space import presets_of, publish, space_files
-    from .space_upload import check_name
 
     models = [model.strip() for model in given.models.split(",") if model.strip()]
     if given.static is not None and models:

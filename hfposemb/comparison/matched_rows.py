@@ -1,4 +1,4 @@
-"""Rows that two tables share: the same positions, or the same tokens."""
+"""Rows that two tables share, the same positions or the same tokens, and columns that hold the same numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from ..guesses import unknown_choice
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import table_in
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
+from .table_side import directions
 
 FEWEST = 20
 """Minimum number of shared rows, at which the standard deviation of unbiased CKA over noise is .09."""
+
+MOST_MATCHED = 8192
+"""Most columns that are matched with each other."""
+
+Floats = NDArray[np.float64]
 
 
 def tables_of(left: Embeddings, right: Embeddings, role: str) -> tuple[EmbeddingTable, EmbeddingTable]:
@@ -93,3 +99,31 @@ def by_text(table: EmbeddingTable, *, fold_case: bool = False) -> dict[str, int]
             plain = plain.casefold() if fold_case else plain
             found.setdefault(f"##{plain}" if continued[row] else plain, row)
     return found
+
+
+def matched_columns(x: Floats, y: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Match the columns of two tables by the absolute correlation of their values, each the other's best.
+
+    Args:
+        x: Rows [n, d].
+        y: The same rows in other columns [n, d].
+
+    Returns:
+        For each column of x the one of y [d], −1 if it has none, and the sign of their correlation [d].
+    """
+    sides = [directions((one - one.mean(axis=0)).T).astype(np.float32) for one in (x, y)]
+    width = len(sides[0])
+    best, signs = np.zeros(width, np.int64), np.ones(width)
+    most, back = np.full(width, -1.0, np.float32), np.zeros(width, np.int64)
+    for start in range(0, width, 1024):
+        block = sides[0][start : start + 1024] @ sides[1].T
+        size = np.abs(block)
+        best[start : start + 1024] = size.argmax(axis=1)
+        rows = np.arange(len(block))
+        signs[start : start + 1024] = np.sign(block[rows, best[start : start + 1024]])
+        top = size.argmax(axis=0)
+        value = size[top, np.arange(width)]
+        better = value > most
+        most[better], back[better] = value[better], start + top[better]
+    mutual = back[best] == np.arange(width)
+    return np.where(mutual, best, -1), signs

@@ -27,8 +27,7 @@ from ..lazy_attributes import lazy_attribute
 from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Facts
-from .matched_columns import MOST_MATCHED, matched_columns
-from .matched_rows import FEWEST
+from .matched_rows import FEWEST, MOST_MATCHED, matched_columns
 from .row_fingerprints import (
     ENDING,
     PRECISIONS,

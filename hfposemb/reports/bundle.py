@@ -23,8 +23,7 @@ from ..progress import Report
 from .export import safe_cell
 from .json_schema import COMPARISON, document
 from .report import report
-from .report_page import SEED
-from .report_sections import LIBRARIES
+from .report_sections import LIBRARIES, SEED
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings

@@ -27,10 +27,17 @@ from ..progress import Report, shown
 from ..text import one_line
 from ..vocabularies.comparing import VocabularyDifference, vocabulary_pairs
 from . import html_tables
-from .report_page import Page, names_of
-from .report_sections import add_maps, add_moved_words, add_positions, add_words, pair_measures, provenance
-from .verdict_card import verdict_card
-from .vocabulary_card import vocabulary_card
+from .pair_cards import verdict_card, vocabulary_card
+from .report_sections import (
+    Page,
+    add_maps,
+    add_moved_words,
+    add_positions,
+    add_words,
+    names_of,
+    pair_measures,
+    provenance,
+)
 
 if TYPE_CHECKING:
     from ..tables.embeddings import Embeddings

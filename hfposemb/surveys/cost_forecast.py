@@ -19,7 +19,7 @@ from ..errors import HfposembError, one_line
 from ..tables.embeddings import from_arrays
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Facts
-from .source_figures import Job, Plan, View, left, views, working
+from .source_figures import Plan, View, left, views, working
 from .survey_folder import Campaign
 from .worker_pool import HERE, Engine, Lost, Permits
 
@@ -135,7 +135,7 @@ def forecast(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress
     )
 
 
-def needed(job: Job, permits: Permits) -> Need:
+def needed(job: Plan, permits: Permits) -> Need:
     """Return the requirements of one source. Runs on a worker."""
     began = time.perf_counter()
     try:
@@ -172,7 +172,7 @@ def _tables(view: View) -> tuple[EmbeddingTable, ...]:
 
 def _seconds(asked: Plan, section: Section, shape: tuple[int, int]) -> float:
     """Return the time in seconds that the measures of a section take for a table of this shape, measured on noise."""
-    measures = [one for one in asked.measures if one.section == section and one.extra is None]
+    measures = [one for one in asked.measures(section) if one.extra is None]
     noise = np.random.default_rng(0).standard_normal((min(shape[0], _ROWS), shape[1])).astype(np.float32)
     match section:
         case "position":

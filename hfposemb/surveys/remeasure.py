@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource
 from ..tables.tabular import Columns, Tabular
-from .source_figures import Job, each, target_of
+from .source_figures import Plan, each, target_of
 from .survey_folder import Row
 from .worker_pool import HERE, Engine
 
@@ -188,7 +188,7 @@ def _by_source(rows: pandas.DataFrame) -> Mapping[str, list[Row]]:
     }
 
 
-def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
+def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Plan:
     """Return the job that measures a source as in the survey, at the commit in its rows."""
     metrics = tuple(one.name for one in measures_named(dict.fromkeys(row["metric"] for row in rows)))
     draws = max(row["draws"] or 0 for row in rows)
@@ -197,7 +197,7 @@ def _job(source: str, rows: Sequence[Row], allow_full_download: bool) -> Job:
     commit = next((row["commit"] for row in rows if row["commit"]), None)
     if commit is not None and isinstance(named, HubSource):  # others are identified by their hash alone
         target = replace(target, read=str(named.at(commit)))
-    return Job(target, metrics, draws, seed, allow_full_download)
+    return Plan((target,), metrics, draws, seed, allow_full_download)
 
 
 def _repeated(source: str, was: Sequence[Row], now: Sequence[Row]) -> Repeated:

@@ -16,8 +16,7 @@ from ..tables.encodings import Absolute
 from ..tables.null_comparison import LEVEL
 from ..tables.table import Provenance, table_of
 from ..tables.tabular import Columns, Tabular
-from .claims import Claim, Models
-from .published_findings import STUDIES
+from .published_findings import STUDIES, Claim, Models
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not measured"]
 

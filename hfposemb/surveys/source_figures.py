@@ -55,11 +55,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a survey will do.
+    """What a survey will do. A job of it, as sent to a worker, is a plan with one target.
 
     Attributes:
         targets: Sources to measure.
-        measures: Measures to compute.
+        metrics: Names of the measures to compute.
         draws: Number of surrogates per null.
         seed: Random seed.
         allow_full_download: Whether whole files may be downloaded where parts cannot be read.
@@ -67,7 +67,7 @@ class Plan:
     """
 
     targets: tuple[Target, ...]
-    measures: tuple[Measure, ...]
+    metrics: tuple[str, ...]
     draws: int
     seed: int = 0
     allow_full_download: bool = False
@@ -76,36 +76,28 @@ class Plan:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that determine the figures, as plain values for JSON."""
-        return {"metrics": [measure.name for measure in self.measures], "draws": self.draws, "seed": self.seed}
+        return {"metrics": list(self.metrics), "draws": self.draws, "seed": self.seed}
 
-    def job(self, target: Target) -> Job:
+    @property
+    def target(self) -> Target:
+        """The source of a job."""
+        return self.targets[0]
+
+    def job(self, target: Target) -> Plan:
         """Return the job that measures one source."""
-        metrics = tuple(measure.name for measure in self.measures)
-        return Job(target, metrics, self.draws, self.seed, self.allow_full_download, self.fingerprints)
+        return replace(self, targets=(target,))
 
     def key(self, target: Target) -> str:
         """Return the key of a source's part: the same for the same source and settings."""
         said = json.dumps([FORMAT, self.settings, target.source, target.stamp])
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
-
-@dataclass(frozen=True)
-class Job:
-    """One source of a plan, as sent to a worker."""
-
-    target: Target
-    metrics: tuple[str, ...]
-    draws: int
-    seed: int
-    allow_full_download: bool
-    fingerprints: bool = False
-
     def open(self) -> Embeddings:
-        """Open the source without reading its tables."""
+        """Open the source of a job without reading its tables."""
         return extract(self.target.read, allow_full_download=self.allow_full_download)
 
     def measures(self, section: Section) -> tuple[Measure, ...]:
-        """Return the job's measures of a section."""
+        """Return the measures of a section."""
         return tuple(one for one in MEASURES if one.name in self.metrics and one.section == section)
 
 
@@ -220,7 +212,8 @@ def plan(
     measures = measures_named(metrics)
     if metrics:
         _refuse_useless(targets, measures)
-    return Plan(targets, measures, draws, allow_full_download=allow_full_download, fingerprints=fingerprints)
+    names = tuple(measure.name for measure in measures)
+    return Plan(targets, names, draws, allow_full_download=allow_full_download, fingerprints=fingerprints)
 
 
 def target_of(source: str) -> Target:
@@ -300,7 +293,7 @@ def conduct(asked: Plan, campaign: Campaign, *, engine: Engine = HERE, progress:
     return Outcome(sources, before, failed)
 
 
-def each(pool: Pool, jobs: Sequence[Job]) -> Generator[tuple[Target, list[Row]], None, None]:
+def each(pool: Pool, jobs: Sequence[Plan]) -> Generator[tuple[Target, list[Row]], None, None]:
     """Run the jobs and yield the target and rows of each, in order of completion."""
     with closing(pool.each(_named, jobs, reading=True)) as results:
         for found in results:
@@ -311,7 +304,7 @@ def each(pool: Pool, jobs: Sequence[Job]) -> Generator[tuple[Target, list[Row]],
                 yield found
 
 
-def _named(job: Job, permits: Permits) -> tuple[Target, list[Row]]:
+def _named(job: Plan, permits: Permits) -> tuple[Target, list[Row]]:
     return job.target, measured(job, permits)
 
 
@@ -329,7 +322,7 @@ def working(permits: Permits) -> Iterator[None]:
         yield
 
 
-def measured(job: Job, permits: Permits) -> list[Row]:
+def measured(job: Plan, permits: Permits) -> list[Row]:
     """Return the rows of one source; if it fails, a single row with the reason."""
     try:
         with working(permits):
@@ -415,7 +408,7 @@ def _has_rows(view: View) -> bool:
     return True
 
 
-def _rows(job: Job, view: View) -> Iterator[Row]:
+def _rows(job: Plan, view: View) -> Iterator[Row]:
     """Yield the rows of one table. Raises ``HubError`` if reading it failed in a way that may be temporary."""
     if not (measures := job.measures(view.section)):
         return

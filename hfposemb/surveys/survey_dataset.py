@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,10 +64,10 @@ def write_dataset(rows: pandas.DataFrame, folder: str | Path, *, name: str = "At
         raise InputError("no source of this survey could be measured; its rows have the reasons")
     _prepare(root)
     figures = rows[[column for column in COLUMNS if column != "seconds"]]  # which no other run repeats
-    files = {FIGURES: _parquet(figures, figure_columns()), MODELS: _parquet(model_table(rows), model_columns(rows))}
-    files[CARD] = _card(rows, files, name).encode()
-    hashes = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in files.items())
-    for file, content in {**files, HASHES: hashes.encode()}.items():
+    contents = {FIGURES: _parquet(figures, figure_columns()), MODELS: _parquet(model_table(rows), model_columns(rows))}
+    contents[CARD] = _card(rows, contents, name).encode()
+    hashes = "".join(f"{hashlib.sha256(content).hexdigest()}  {file}\n" for file, content in contents.items())
+    for file, content in {**contents, HASHES: hashes.encode()}.items():
         with complete_file(root / file) as target:
             target.write(content)
     return root
@@ -111,14 +112,15 @@ def _parquet(frame: pandas.DataFrame, columns: Mapping[str, str]) -> bytes:
 # --- the card ---------------------------------------------------------------------------------------------------------
 
 
-def _card(rows: pandas.DataFrame, files: Mapping[str, bytes], name: str) -> str:
+def _card(rows: pandas.DataFrame, contents: Mapping[str, bytes], name: str) -> str:
     """Return the data card: front matter of the Hub, schema, hashes and how to compute the rows again."""
     measured = rows[rows["metric"].notna()]
     models, failed = measured["source"].nunique(), rows[rows["metric"].isna()]["source"].nunique()
     versions = " and ".join(dict.fromkeys(map(versions_in, rows["versions"].dropna())))
     draws = ", ".join(f"{int(one):,}" for one in sorted(rows["draws"].dropna().unique())) or "0"
-    hashes = "\n".join(f"{hashlib.sha256(content).hexdigest()}  {file}" for file, content in files.items())
-    return _TEXT.format(
+    hashes = "\n".join(f"{hashlib.sha256(content).hexdigest()}  {file}" for file, content in contents.items())
+    text = files(__package__).joinpath("dataset_card.txt").read_text(encoding="utf-8")
+    return text.format(
         front=_front_matter(len(rows), name),
         name=display(name, width=120),
         models=f"{models:,} {'model' if models == 1 else 'models'}",
@@ -154,55 +156,3 @@ def _schema_lines(columns: Mapping[str, str]) -> str:
         return "string" if name == "part" else COLUMNS.get(name, "float64")
 
     return "\n".join(f"| `{name}` | {kind(name)} | {about.replace('|', '/')} |" for name, about in columns.items())
-
-
-_TEXT = """{front}
-# {name}
-
-{figures} figures of the position and token embedding tables of {models}, measured with
-hfposemb {version}.{failed} Only figures are here, no weights; the models keep their own licences.
-
-- `figures` ({FIGURES}): one row for each model, table and figure, with its chance level
-- `models` ({MODELS}): one row for each model, and for each part of one that has several, with a column for each figure
-
-```python
-from datasets import load_dataset
-
-models = load_dataset("OWNER/NAME", "models", split="train").to_pandas()
-```
-
-In a clone, `pandas.read_parquet("models.parquet")` and `polars.read_parquet("models.parquet")` read the same.
-
-## How it was computed
-
-A figure of positions is given with its values for an untrained table and for a sinusoid of the same shape (`untrained`,
-`sinusoid`). One of tokens is given with the mean and the interval of surrogates (`baseline_*`, draws: {draws}). Every
-row has the commit of the model and the SHA-256 of the values that were measured. Versions: {versions}.
-
-```
-pip install '.[export]'  # in a checkout of hfposemb
-hfposemb survey --again {FIGURES}
-```
-
-measures every model again at its commit, compares hashes and figures, and lists each difference.
-
-## Columns of `figures`
-
-| column | type | meaning |
-|---|---|---|
-{schema_figures}
-
-## Columns of `models`
-
-| column | type | meaning |
-|---|---|---|
-{schema_models}
-
-## Hashes
-
-`sha256sum -c SHA256SUMS` checks the files; of the data files:
-
-```
-{hashes}
-```
-""".replace("{FIGURES}", FIGURES).replace("{MODELS}", MODELS)

@@ -19,7 +19,7 @@ import pytest
 from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.components.recipe import Recipe
-from hfposemb.app.recipes import sentence_snippets, writing
+from hfposemb.app.recipes import writing
 from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe
@@ -235,15 +235,21 @@ def test_titles_and_names_are_text_to_bibtex() -> None:
 
 def test_nothing_is_read_from_the_hub_for_a_citation() -> None:
     commit, source = "607a30d783dfa663caf39e06633721c8d4cfcd7e", opened_as("owner/name", "6" * 40)
-    recipe = sentence_snippets.sentence(source, "a", pieces=1, stripes=1)
+    recipe = writing.recipe("logit shares", [source], roles=("token", "position"), text="a")
     assert recipe.sources == (f"owner/name@{'6' * 40}",)
     assert commit not in recipe.python
     assert "digest" not in vars(source.embeddings.tables["position"])  # type: ignore[union-attr]
 
 
+def test_what_is_typed_is_a_literal() -> None:
+    text = "$text ${source}\n'\"\\"
+    made = writing.recipe("logit shares", [opened_as("sample:bert")], text=text)
+    assert text in [node.value for node in ast.walk(ast.parse(made.python)) if isinstance(node, ast.Constant)]
+
+
 def test_local_paths_are_told_apart(tmp_path: Path) -> None:
-    assert sentence_snippets.sentence(opened_as(str(tmp_path)), "a", pieces=1, stripes=1).local
-    assert not sentence_snippets.sentence(opened_as("sample:bert"), "a", pieces=1, stripes=1).local
+    assert writing.recipe("logit shares", [opened_as(str(tmp_path))], text="a").local
+    assert not writing.recipe("logit shares", [opened_as("sample:bert")], text="a").local
 
 
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:

@@ -169,7 +169,7 @@ PLAIN: dict[str, set[str]] = {
     "hfposemb/models/lookups/rules.py": {"_sentence"},
     "hfposemb/reports/html_tables.py": {"_row"},
     "hfposemb/reports/position_findings.py": {"sentence"},
-    "hfposemb/reports/vocabulary_card.py": {"_answer"},
+    "hfposemb/reports/pair_cards.py": {"_answer"},
     "hfposemb/tables/tabular.py": {"_repr_html_"},
     "hfposemb/vocabularies/comparing.py": {"headline"},
 }

@@ -16,9 +16,7 @@ import hfposemb as hpe
 from hfposemb.analysis.tokens.word_sets import WORD_SETS
 from hfposemb.cli.main import main
 from hfposemb.surveys import published_findings as module
-from hfposemb.surveys.claims import Models
-from hfposemb.surveys.published_findings import STUDIES
-from hfposemb.surveys.published_words import _by_last_digit, _circle
+from hfposemb.surveys.published_findings import STUDIES, Models, _by_last_digit, _circle
 from hfposemb.surveys.reproduction import Reproduction, reproduce, reproduce_all
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource, HubSource

@@ -28,7 +28,7 @@ from hfposemb.comparison.metrics import measures_named
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.surveys import survey_folder
 from hfposemb.surveys.cost_forecast import forecast
-from hfposemb.surveys.source_figures import Job, conduct, measured, plan
+from hfposemb.surveys.source_figures import Plan, conduct, measured, plan
 from hfposemb.surveys.survey_folder import COLUMNS, check_out
 from hfposemb.surveys.worker_pool import Engine
 from tests.conftest import FULL, Build
@@ -131,7 +131,7 @@ def test_a_fault_of_ours_is_a_row_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_computed_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[str] = []
 
-    def counted(job: Job, permits: Any) -> list[survey_folder.Row]:
+    def counted(job: Plan, permits: Any) -> list[survey_folder.Row]:
         computed.append(job.target.source)
         return measured(job, permits)
 

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
-from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.reports.pair_cards import vocabulary_card
 from hfposemb.vocabularies.comparing import vocabulary_pairs
 from hfposemb.vocabularies.vocabulary_schema import SCHEMA
 from tests.hub.server import FakeHub

@@ -25,11 +25,13 @@ from hfposemb.text import one_line
 
 from ... import limits
 from ...components.files import kept_file
+from ...components.help_texts import HELP, folded_help
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Panels
 from ...components.recipe import Recipe, folded_code
 from ...jobs import children
 from ...jobs.visitor import Visitor
-from ...recipes import comparison_snippets
+from ...recipes.comparison_snippets import comparison_recipe
+from ...recipes.writing import TOKEN_ROLES, Code, part_code, recipe
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_names
@@ -47,54 +49,10 @@ POSITIONS, TOKENS = "Positions", "Tokens"
 
 
 ROLES = {POSITIONS: "position", TOKENS: "token"}
-FIGURES_HELP = """
-Each number is measured on the whole table. Next to a number of positions is the same number for an untrained table and
-for a sinusoid of that shape. Next to a number of tokens is its chance level, the middle 95 % of the values of random
-tables of the same shape and scale: a number within that range says little about the model.
-"""
-
-
-PAIRS_HELP = """
-Each measure is 0 for tables that have nothing in common, and 1 for tables that differ only by rotation, translation and
-scale. CKA compares all inner products (Kornblith et al. 2019, unbiased as in Nguyen et al. 2021), RSA the order of all
-cosines (Kriegeskorte 2008), Procrustes fit is the share that the best rotation explains (Schönemann 1966), and shared
-neighbours is the share of each row's ten nearest neighbours that are the same in both tables. Centred cosines are
-computed after subtracting the mean row, so that what all rows share is ignored. The bar is the middle 90 % of the
-values by chance, and p is how often chance gives a value at least as large; whether a value is smaller than by chance
-is not tested. p is corrected for all pairs and tables that were tested (Holm 1979), so that among unrelated tables any
-of them is at most .05 in 5 % of comparisons. For tokens, chance is the same rows in random order. Positions form smooth
-curves, and any two smooth curves are somewhat alike, as are two that slow down in the same place. So for each distance
-of positions, what is expected is fitted along the table, and only what this leaves over is compared; chance is what
-tables of independent columns with the same fit leave over. It is not compared with chance where a table is too smooth
-for its length, varies in too few directions, or changes its smoothness more abruptly than the fit follows. Positions of
-outlying norm are left out of the test.
-"""
-
-
-MOVED_HELP = """
-One vocabulary is centred, scaled and rotated onto the other. A word has then moved by the difference of its two vectors
-relative to their lengths: 0 if it has not moved, 1 if the vectors have nothing in common, up to 1.41 if they are
-opposite. The absolute distance would list only the longest vectors.
-
-The lists show the nearest of the shared words by cosine. Tinted words are in both lists.
-"""
-
-
 BONE = '<div class="bone" aria-hidden="true"></div>'
 """Stands where tables will be while they are measured."""
 
 MAP_HEIGHT = 340
-MAPS_HELP = """
-PCA: each table is projected separately; the second map is rotated onto the first (Procrustes) and scaled to its spread.
-UMAP: both tables are laid out together, which draws the rows that they share to the same place (AlignedUMAP), up to
-5,000 rows.
-
-The difference is the share of one map that the best rotation and scaling of the other leaves unexplained. Beside it
-stands what rows in random order leave. Two smooth curves align better than that without being related: whether the
-tables are, the chance levels above say.
-
-Point at a dot to see the same row in the other map.
-"""
 
 
 def pair_choices(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -146,9 +104,7 @@ class Compared:
 
     def recipe(self, *, pairs: bool) -> Recipe:
         """Return the recipe of the metrics, or with ``pairs`` of the pairwise measures."""
-        return comparison_snippets.compared(
-            self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs
-        )
+        return comparison_recipe(self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs)
 
     def moves(self, pair: tuple[int, int]) -> Moves | None:
         """Return the words that moved between two sources, if known."""
@@ -241,11 +197,6 @@ def part_choices(parts: Sequence[str]) -> list[tuple[str, str]]:
     return [("default (token input)", ""), *((part, part) for part in parts)]
 
 
-def _how(text: str) -> str:
-    paragraphs = "".join(f"<p>{html.escape(' '.join(part.split()))}</p>" for part in text.strip().split("\n\n"))
-    return f"<details><summary>How to read this</summary>{paragraphs}</details>"
-
-
 def figures_html(found: Compared) -> str:
     """Return the panel with the metrics of every source."""
     if not found.sources:
@@ -260,7 +211,7 @@ def figures_html(found: Compared) -> str:
     code = folded_code(found.recipe(pairs=False), finding)
     return (
         f"<h2>{html.escape(finding)}</h2><details><summary>All {len(html_tables.known(found.comparison))} numbers"
-        f"</summary><p>{html.escape(about)}</p>{table}{_how(FIGURES_HELP)}{code}</details>"
+        f"</summary><p>{html.escape(about)}</p>{table}{folded_help('metrics of sources')}{code}</details>"
     )
 
 
@@ -279,7 +230,7 @@ def pairs_html(found: Compared, chosen: str | None = None) -> str:
     tables = pair_tables(found, this, others)
     key = "; ".join(filter(None, (html_tables.KEY, html_tables.correction(found.comparison))))
     code = folded_code(found.recipe(pairs=True), title)
-    return f"<h2>{html.escape(title)}</h2><p>{html.escape(key)}</p>{tables}{_how(PAIRS_HELP)}{code}"
+    return f"<h2>{html.escape(title)}</h2><p>{html.escape(key)}</p>{tables}{folded_help('pairs of sources')}{code}"
 
 
 def of_pair(found: Compared, comparison: Comparison, chosen: str | None) -> tuple[Comparison, Comparison]:
@@ -335,7 +286,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     if pair is None:
         return Panels(())
     left, right = (found.sources[place] for place in pair)
-    empty = Panel("moved", f"Words that moved most from {left.name} to {right.name}", help=MOVED_HELP)
+    empty = Panel("moved", f"Words that moved most from {left.name} to {right.name}", help=HELP["words that moved"])
     moves = found.moves(pair)
     if moves is None:
         still = "The search was stopped." if found.stopped else "Searching…"
@@ -353,6 +304,7 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
     )
     count = f"{moves.shared:,} shared words, mean distance {html_tables.figure(moves.mean)}"
     chance = f"by chance {html_tables.figure(moves.null.low)} to {html_tables.figure(moves.null.high)}"
+    code = {"left": part_code(left), "right": part_code(right)}
     return Panels(
         (
             Panel(
@@ -361,10 +313,10 @@ def moved_panels(found: Compared, chosen: str | None, at: int) -> Panels:
                 subtitle="Click a moved word to list its neighbours, and a neighbour to open it in Tokens.",
                 emphasis=f"“{shown(word.label)}”",
                 lists=lists,
-                help=MOVED_HELP,
+                help=HELP["words that moved"],
                 foot="; ".join([f"{count}, {chance}", *map(one_line, moves.notes)]),
                 actions=("Open in Tokens",),
-                recipe=comparison_snippets.moves(left, right, moves.most.index(word)),
+                recipe=recipe("moved words", [left, right], roles=TOKEN_ROLES, **code, at=moves.most.index(word)),
             ),
         )
     )
@@ -419,6 +371,7 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
     drawn = beside(maps, found.comparison.moves if found.comparison is not None else ())
     left, right = (found.sources[place] for place in pair)
     about = "rotated onto the left map" if maps.method == "pca" else "laid out jointly"
+    code = {"left": part_code(left), "right": part_code(right), "role": maps.role, "method": maps.method}
     for figure in (drawn.left, drawn.right):
         figure.update_layout(height=MAP_HEIGHT)
     panels = tuple(
@@ -428,10 +381,9 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
             (Drawing(figure),),
             source=(source.name, note),
             color=source.color,
-            help=MAPS_HELP,
+            help=HELP["aligned maps"],
             foot=f"{maps.method.upper()} · {drawn.drawn}",
-            actions=("PNG", "SVG"),
-            recipe=comparison_snippets.maps(left, right, maps.role, maps.method, side),
+            recipe=recipe("aligned maps", [left, right], roles=(maps.role,), **code, side=Code(side)),
         )
         for side, source, figure, note in (
             ("left", left, drawn.left, rows_of(maps.role, (maps.parts[0], ""))),

@@ -11,14 +11,13 @@ from uuid import uuid4
 
 import gradio as gr
 
-from hfposemb.reports.verdict_card import verdict_card
-from hfposemb.reports.vocabulary_card import vocabulary_card
+from hfposemb.reports.pair_cards import verdict_card, vocabulary_card
 from hfposemb.text import one_line
 
 from ...components.events import QUIET
-from ...components.recipe import COPY_JS, folded_code
+from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import measuring
-from ...recipes.comparison_snippets import of_pair
+from ...recipes.writing import TOKEN_ROLES, Code, command_line, pinned, recipe
 from ...session.library import allowed, source_key
 from ..start.file_checks import has_files
 from .comparison import chosen_pair
@@ -128,7 +127,15 @@ def pair_page(
         said = "The comparison was stopped." if stopped else question.reading
         return f"<p>{html.escape(said)}</p>"
     names = [one.name for one in sides]
-    return question.card(found, names) + folded_code(of_pair(*question.asks, *sides), question.answer(found))
+    return question.card(found, names) + folded_code(pair_recipe(question, sides), question.answer(found))
+
+
+def pair_recipe(question: PairQuestion, sides: tuple[Opened, Opened]) -> Recipe:
+    """Return the recipe of what a function and a command tell of two models."""
+    function, command, value = map(Code, question.asks)
+    left, right = map(pinned, sides)
+    code = {"function": function, "value": value, "left": left, "right": right}
+    return recipe("two models", sides, command=[command_line(command, left, right)], roles=TOKEN_ROLES, **code)
 
 
 def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> None:

@@ -16,9 +16,10 @@ from hfposemb.text import one_line
 
 from ...components.events import EACH
 from ...components.happened import Happened
+from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...jobs import measuring
-from ...recipes import comparison_snippets
+from ...recipes.writing import TOKEN_ROLES, part_code, recipe
 from ..chosen_word import shown
 from .comparison import chosen_pair
 
@@ -33,15 +34,6 @@ if TYPE_CHECKING:
 NAME = "quantisation"
 QUESTION = "Quantisation: what did it do to the tokens?"
 AGAIN = "Compare again"
-HELP = """
-Both sources are one model, stored with different precision. The relative error of a token is the distance of its
-quantised vector from the original one, divided by the norm of the original. A neighbour is kept if it is among the ten
-nearest in both tables.
-
-The band is the middle 95 % of what normal errors of the same energy do, spread evenly over the table; the figures are
-beside those of the errors in random order. Quantisation with a scale per row or block makes errors that follow the
-lengths of the vectors, so it usually lies outside the band.
-"""
 
 
 def forms_of(opened: Sequence[Opened], chosen: str | None) -> tuple[Opened, Opened] | None:
@@ -83,11 +75,14 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
     if found is None:
         said = "The comparison was stopped." if stopped else "Comparing every token with the original…"
         title = f"{quantised.name} against {original.name}"
-        return Panels((Panel(NAME, title, message=said, help=HELP, actions=(AGAIN,) if stopped else ()),))
+        return Panels(
+            (Panel(NAME, title, message=said, help=HELP["quantisation"], actions=(AGAIN,) if stopped else ()),)
+        )
     columns = {
         "Largest relative errors": [move.distance for move in found.worst],
         "Share of their neighbours kept": [move.kept for move in found.worst],
     }
+    code = {"left": part_code(original), "right": part_code(quantised)}
     figure = quantisation_errors(found, style=(quantised.color, quantised.dash))
     panel = Panel(
         NAME,
@@ -95,11 +90,10 @@ def quantisation_panels(session: Session, forms: tuple[Opened, Opened] | None, *
         (Drawing(figure),),
         source=(quantised.name, f"{found.stored[1]}; {original.name} is {found.stored[0]}"),
         color=quantised.color,
-        help=HELP,
+        help=HELP["quantisation"],
         lists=tuple(NeighbourList(name, "", _rows(found, values)) for name, values in columns.items()),
         foot="; ".join([f"{len(found.labels):,} tokens", *map(one_line, found.notes)]),
-        actions=("PNG", "SVG"),
-        recipe=comparison_snippets.quantised(original, quantised, count=LISTED),
+        recipe=recipe("quantised", [original, quantised], roles=TOKEN_ROLES, **code, count=LISTED),
     )
     return Panels((panel,))
 

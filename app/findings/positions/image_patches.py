@@ -21,9 +21,9 @@ from hfposemb.tables.encodings import Absolute, Grid
 from ...components.happened import Happened
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
-from ...recipes import position_snippets
+from ...recipes.writing import Code, extracted, quoted, recipe
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, MOST
+from ...session.shown_positions import MOST
 from ...session.state import Session
 
 
@@ -73,14 +73,14 @@ def patch_panels(
         return [replace(empty, message=f"Too many patches to draw: {grid.rows * grid.columns:,}, at most {MOST:,}.")]
     try:
         maps = image_patches.patch_maps(encoding)
+        code = {"position": Code(f"{extracted(source)}.positions[{quoted(part)}]")}
         tiles = replace(
             empty,
             title=patch_finding(encoding, session),
             drawings=(Drawing(matrix_figures.patch_tiles(maps, chosen=patch), tile_caption(maps)),),
             help=HELP["patches"],
             foot=first_rows(grid),
-            actions=FILES,
-            recipe=position_snippets.patch_tiles(source, part),
+            recipe=recipe("patches", [source], **code),
         )
         large = replace(
             empty,
@@ -91,9 +91,8 @@ def patch_panels(
                     matrix_figures.patch_map(image_patches.patch_map(encoding, patch), patch), place_of(grid, patch)
                 ),
             ),
-            actions=FILES,
             emphasis=place_of(grid, patch),
-            recipe=position_snippets.patch_map(source, part, patch),
+            recipe=recipe("patch", [source], **code, patch=patch),
         )
     except hpe.HfposembError as error:
         return [replace(empty, message=sentence(error), tone="error")]

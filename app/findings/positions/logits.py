@@ -24,13 +24,11 @@ from hfposemb.text import one_line, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar
-from ...components.recipe import Recipe
-from ...recipes import sentence_snippets
+from ...recipes.writing import SENTENCE_ROLES, Code, extracted, listed_as, pinned, recipe
 from ...session.opened import Opened
 from ...session.state import Session
 
 NEEDS = ("position", "token", "inputs", "attention")
-FILES = ("PNG", "SVG")
 
 TERMS = (attention_logits.TOTAL, *PAIRS)
 PIECES = 24  # pieces of a sentence that are drawn as a matrix
@@ -59,7 +57,7 @@ def logit_panels(
         said = f"No logits to show: {one_line(str(error))}"
         return (replace(panels[0], message=said),)
     drawn = (
-        partial(share_panel, source=source, split=split, recipe=sentence_snippets.logit_shares(source, text)),
+        partial(share_panel, source=source, split=split, text=text),
         partial(map_panel, source=source, split=split, term=term, head=head, text=text),
         partial(identical_panel, source=source, split=split, session=session),
     )
@@ -85,7 +83,7 @@ def _or_reason(draw: Callable[[Panel], Panel], empty: Panel) -> Panel:
 # --- one sentence -----------------------------------------------------------------------------------------------------
 
 
-def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe) -> Panel:
+def share_panel(empty: Panel, source: Opened, split: LogitSplit, text: str) -> Panel:
     """Draw the shares of the nine terms, parts of the query against parts of the key."""
     found = attention_logits.logit_shares(split)
     nine = found.mean[: len(PARTS) ** 2].reshape(len(PARTS), len(PARTS))
@@ -106,8 +104,7 @@ def share_panel(empty: Panel, source: Opened, split: LogitSplit, recipe: Recipe)
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(f"−{percent(limit)}", percent(limit), SIMILARITY.light),),
         foot=f"{source.name} · mean over {found.values.shape[1]} heads · {raw}",
-        actions=FILES,
-        recipe=recipe,
+        recipe=recipe("logit shares", [source], roles=SENTENCE_ROLES, text=text),
     )
 
 
@@ -141,7 +138,9 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         query, key = np.unravel_index(int(np.nanargmax(others)), others.shape)
         value = number(float(others[query, key]), digits=1)
         title = f"Largest logit: query “{pieces[query]}”, key “{pieces[key]}”, {value} above the query's mean"
-    where = f"mean over {heads} heads" if head is None else f"head {head} of {heads}"
+    where, chosen = f"mean over {heads} heads", Code(".mean(axis=0)")
+    if head is not None:
+        where, chosen = f"head {head} of {heads}", Code(f"[{head}]")
     cut = f" · {PIECES} of {len(split.pieces)} pieces" if len(split.pieces) > PIECES else ""
     return replace(
         empty,
@@ -150,8 +149,7 @@ def map_panel(empty: Panel, source: Opened, split: LogitSplit, term: str, head: 
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar(number(low, digits=1), f"+{number(high, digits=1)}", SIMILARITY.light),),
         foot=f"{source.name} · {'all terms' if term == attention_logits.TOTAL else term} · {where}{cut}",
-        actions=FILES,
-        recipe=sentence_snippets.logit_map(source, text, term, head, pieces=PIECES),
+        recipe=recipe("logit map", [source], roles=SENTENCE_ROLES, text=text, term=term, head=chosen, pieces=PIECES),
     )
 
 
@@ -183,8 +181,7 @@ def identical_panel(empty: Panel, source: Opened, split: LogitSplit, session: Se
         subtitle=f"“{one_line(found.word, width=24).strip()}” {places} times, so any preference is due to positions.",
         drawings=(Drawing(figure),),
         foot=f"{source.name} · mean over {len(found.mean)} heads · band: shuffled positions, 95\u00a0%",
-        actions=FILES,
-        recipe=sentence_snippets.identical(source, word, near=NEAR),
+        recipe=recipe("identical words", [source], roles=SENTENCE_ROLES, word=word, near=NEAR),
     )
 
 
@@ -239,14 +236,14 @@ def distance_panel(opened: Sequence[Opened], session: Session) -> Panel:
         for source, one in found.items()
     ]
     figure = line_figures.curves(lines, x=Axis("distance in positions, key − query"), y=Axis("change in logit"))
+    opening = {pinned(source): extracted(source) for source in found}
     return replace(
         empty,
         title=distance_title(found),
         subtitle="What positions alone add to, or subtract from, an attention logit: tables, rotations and biases.",
         drawings=(Drawing(figure),),
         foot=foot,
-        actions=FILES,
-        recipe=sentence_snippets.logits_by_distance(list(found), longest=LONGEST),
+        recipe=recipe("logits by distance", list(found), sources=listed_as("sources", opening), longest=LONGEST),
     )
 
 

@@ -21,10 +21,10 @@ from hfposemb.text import one_line, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
-from ...recipes import position_snippets
+from ...recipes.position_snippets import cloud, distances
+from ...recipes.writing import position, recipe
 from ...session.opened import Opened
 from ...session.shown_positions import (
-    FILES,
     GROUP,
     KERNEL,
     NEIGHBOURS,
@@ -120,7 +120,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     if table.finite.sum() < 2:
         found = f"found {table.finite.sum()} in {table.shape[0]:,}"
         return replace(empty, title=title, message=f"A picture needs at least two finite rows; {found}.")
-    drawings, foot, message, recipe = [], "", "", None
+    drawings, foot, message, code = [], "", "", None
     told = HELP["positions"] if encoding is None else HELP["rotary kernel"]
     try:
         projection = (positions.umap(view.dims) if view.method == "umap" else None) or positions.pca(view.dims)
@@ -129,7 +129,7 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
         )
         foot = " · ".join(filter(None, [quality_foot(projection, positions), alias_of(positions.facts)]))
         told = f"{told}\n\n{quality_help(projection, positions)}"
-        recipe = position_snippets.cloud(positions, method=projection.method, dims=projection.dims)
+        code = cloud(positions, method=projection.method, dims=projection.dims)
         if view.method == "umap" and projection.method != "umap":
             why = "UMAP needs vectors" if positions.turning else f"UMAP needs more than {NEIGHBOURS} positions"
             foot = f"{why}. {foot}"
@@ -144,11 +144,10 @@ def cloud_panel(empty: Panel, positions: Positions, view: View) -> Panel:
     return replace(
         empty,
         title=title,
-        recipe=recipe or position_snippets.cloud(positions, method="pca", dims=1),
+        recipe=code or cloud(positions, method="pca", dims=1),
         drawings=tuple(drawings),
         help=told,
         foot=foot,
-        actions=FILES,
         message=message,
         selects=True,
         emphasis=f"Position {view.marked:,}",
@@ -242,8 +241,7 @@ def kernel_panel(empty: Panel, source: Opened, encoding: PositionEncoding, view:
         ),
         help=HELP["bias"] if unit == "additive bias" else "",
         foot=f"First {length:,} positions · {unit}",
-        actions=FILES,
-        recipe=position_snippets.mechanism(source, profile.x, length),
+        recipe=recipe("mechanism", [source], position=position(source), distances=distances(profile.x), length=length),
         scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),
     )
 

@@ -19,9 +19,10 @@ from hfposemb.tables.rotary import DynamicScaling, LongFactors, Rotary
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels
 from ...components.recipe import Recipe
-from ...recipes import position_snippets
+from ...recipes.position_snippets import of_tables, profiles
+from ...recipes.writing import position, recipe
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
+from ...session.shown_positions import KERNEL, Positions, drawn_length, positions_of, shown_part, tables_of
 from ...session.state import Session
 from .position_clouds import by_distance, half_at, series_of
 from .sinusoid_claims import buildup_panel
@@ -104,7 +105,7 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
             rest = mechanisms[kind]
             tables = [found[s] for s, fact in facts.items() if fact.next is not None] if kind == "cosine" else []
             at = {source: one.x for source, one in zip(rest, both[len(both) - len(rest) :], strict=True)}
-            recipe = position_snippets.profiles(tables, at)
+            recipe = profiles(tables, at)
             drawn.append(_panel(key, titles[kind], figure, helps[kind], feet[kind] + without, recipe))
             without = ""
     return drawn
@@ -129,7 +130,7 @@ def table_panels(found: Mapping[Opened, Positions], session: Session) -> list[Pa
             series_of(s, np.where(fact.norms > 0, fact.norms, np.nan), marks=_ends(fact)) for s, fact in long.items()
         ]
         figure = line_figures.norms_by_position(norms, height=HEIGHT)
-        recipe = position_snippets.lengths([found[s] for s in long])
+        recipe = of_tables([found[s] for s in long], "hpe.positive_norms(table)", figure="norms")
         panel = _panel("norms", norm_title(by_name), figure, HELP["norms"], "Euclidean norm, log scale", recipe)
         drawn.append(replace(panel, tools=("Range",)))
     if parts := {
@@ -139,7 +140,7 @@ def table_panels(found: Mapping[Opened, Positions], session: Session) -> list[Pa
         baseline = _untrained(found, session)
         figure = line_figures.explained_variance([*shares, *baseline], height=HEIGHT)
         foot = "PCA of the centred table" + (" · dotted: an untrained table" if baseline else "")
-        recipe = position_snippets.variance([found[s] for s in parts])
+        recipe = of_tables([found[s] for s in parts], "hpe.spectrum(table).cumulative", figure="variance")
         drawn.append(_panel("variance", variance_title(by_name), figure, HELP["variance"], foot, recipe))
     return drawn
 
@@ -163,7 +164,7 @@ def wave_panel(tables: Mapping[Opened, Positions]) -> list[Panel]:
     figure = wave_figures.waves_by_period(series, noise=(widest.low, widest.high))
     title = wave_title({source.name: fact for source, fact in facts.items()})
     foot = "Magnitude of the DFT, mean over columns · band: 95 % of noise"
-    recipe = position_snippets.waves([tables[source] for source in found])
+    recipe = of_tables([tables[source] for source in found], "hpe.strength_by_period(table).strength[::-1]")
     return [_panel("waves", title, figure, HELP["waves"], foot, recipe)]
 
 
@@ -180,8 +181,8 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
             figure = wave_figures.wavelengths(
                 encoding.scaled, series=line, scaled=f"after {encoding.scaling or 'scaling'}"
             )
-            key, recipe = f"wavelengths {source.text}", position_snippets.wavelengths(source)
-            panel = _panel(key, wavelength_title(encoding), figure, HELP["wavelengths"], still(encoding), recipe)
+            key, code = f"wavelengths {source.text}", recipe("wavelengths", [source], position=position(source))
+            panel = _panel(key, wavelength_title(encoding), figure, HELP["wavelengths"], still(encoding), code)
             drawn.append(replace(panel, source=(source.name, shown_part(source)), color=source.color))
     return drawn
 
@@ -215,7 +216,7 @@ def still(encoding: Rotary) -> str:
 
 def _panel(key: str, title: str, figure: Any, help_text: str, foot: str, recipe: Recipe) -> Panel:
     drawings = (Drawing(figure),)
-    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, actions=FILES, recipe=recipe)
+    return Panel(key=key, title=title, drawings=drawings, help=help_text, foot=foot, recipe=recipe)
 
 
 def _ends(facts: Facts) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ from hfposemb.numbers import number
 
 from ...components.help_texts import HELP
 from ...components.plot import Panel, Panels
-from ...recipes import position_snippets
+from ...recipes.position_snippets import tables
+from ...recipes.writing import listed_as, recipe
 from ...session.opened import Opened
 from ...session.shown_positions import GROUP, Positions, tables_of
 from ...session.state import Session
@@ -93,7 +94,14 @@ def range_panel(chosen: Range, found: dict[Opened, Positions]) -> Panel:
         subtitle=f"Any {chosen.count:,} neighbouring positions: {'; '.join(_usual(*item) for item in runs.items())}",
         help=HELP["range"],
         actions=("Clear",),
-        recipe=position_snippets.runs(list(found.values()), chosen.first, chosen.count),
+        recipe=recipe(
+            "runs",
+            list(found),
+            imports=["from hfposemb.analysis.rows import mean_cosine_of_runs"],
+            tables=listed_as("tables", tables(list(found.values()))),
+            first=chosen.first,
+            count=chosen.count,
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
 from ...recipes import position_snippets
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, scale_end, tables_of
+from ...session.shown_positions import Positions, scale_end, tables_of
 from ...session.state import Session
 
 WAVES = (8, 9, 24, 48)
@@ -80,7 +80,6 @@ def image_panel(source: Opened, positions: Positions, wanted: Sequence[int]) -> 
         drawings=tuple(drawings),
         help=HELP["position table"],
         foot=" · ".join(filter(None, said)),
-        actions=FILES,
         scale_bars=(ScaleBar(scale_end(low), scale_end(high), SIMILARITY.light),),
         recipe=position_snippets.image(positions, inside, skip=skip),
     )

@@ -15,11 +15,11 @@ from hfposemb.figures.style import listed
 from hfposemb.numbers import number, percent
 
 from ...components.events import QUIET
+from ...components.help_texts import folded_help
 from ...components.recipe import COPY_JS, folded_code
 from ...jobs import children
 from ...jobs.visitor import Visitor
-from ...recipes import position_snippets
-from ...recipes.writing import role_of
+from ...recipes.writing import listed_as, pinned, position, recipe, role_of
 from ...session.opened import Opened
 from ...session.shown_positions import of_part, tables_of
 from ...session.state import Session
@@ -38,16 +38,6 @@ HEADS = {
     "relative": ("Relative", "as in the paper"),
     "relative, standardised": ("Relative, stable", "columns standardised"),
 }
-EXPLAINED = (
-    "Absolute: a linear regression predicts the position from its vector. The number is the mean absolute error in "
-    "positions, 5-fold, rows in random order. With nearly as many columns as positions, the regression without a "
-    "penalty is unstable (double descent); the stable variant is fitted on 32 components.",
-    "Relative: a logistic regression predicts which of two positions comes later, from both vectors: 512 pairs of the "
-    "first 512 positions, 5-fold. The number is the share of errors, 50 % for guessing. The effect of its penalty "
-    "depends on the table’s scale, so the stable variant standardises every column.",
-    "Mean ± standard deviation over 5 seeds. Below each number is the same for Gaussian noise of the same size and "
-    "scale, whose vectors have no order, over 2 seeds. Wang and Chen, EMNLP 2020, section 4.1.",
-)
 
 
 def known(opened: Sequence[Opened], session: Session) -> dict[Opened, Found | None]:
@@ -84,15 +74,16 @@ def table(opened: Sequence[Opened], session: Session) -> str:
         f'<tr><th scope="row">{html.escape(source.name)}</th>{"".join(cell(name, one) for name in HEADS)}</tr>'
         for source, one in found.items()
     ]
-    explained = "".join(f"<p>{text}</p>" for text in EXPLAINED)
     done = [source for source, one in found.items() if one is not None]
-    code = folded_code(position_snippets.probes(done), finding(found)) if done else ""
+    tables = {pinned(source): f"{position(source)}.table" for source in done}
+    probed = recipe("probes", done, tables=listed_as("tables", tables))
+    code = folded_code(probed, finding(found)) if done else ""
     about = f"Mean error in positions, and share of pairs in the wrong order. At most {MOST:,} positions are used."
     return (
         f"<h3>{html.escape(finding(found))}</h3><p>{about}</p>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="Probes"><table><thead><tr><th scope="col">Source'
         f"</th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        f"<details><summary>How to read this</summary>{explained}</details>{code}"
+        f"{folded_help('probes')}{code}"
     )
 
 

@@ -20,7 +20,7 @@ from hfposemb.text import one_line, sentence_case
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...limits import MEASURED_AT_ONCE
-from ...recipes import position_snippets
+from ...recipes.position_snippets import requirements
 from ...session.opened import Opened
 from ...session.shown_positions import of_part
 from ...session.state import Session
@@ -97,8 +97,7 @@ def _drawn(empty: Panel, source: Opened, found: Requirements, waves: Resolution 
         message=message,
         help=HELP["requirements"],
         foot=" · ".join(found.notes),
-        actions=("PNG", "SVG") if drawings else (),
-        recipe=position_snippets.requirements(source, drawn=bool(drawings)),
+        recipe=requirements(source, drawn=bool(drawings)),
     )
 
 

@@ -20,10 +20,10 @@ from hfposemb.text import sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels
-from ...recipes import position_snippets
+from ...recipes.position_snippets import REPORTED, agreement, report_code
+from ...recipes.writing import recipe
 from ...session.library import allowed, source_key
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ...session.state import Session
 from .position_clouds import series_of
 
@@ -99,6 +99,7 @@ def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int
     lines = [_line(one) for one in found.values()]
     low = min(float(_in_groups(one.kernel).min()) for one in report.effects)
     x = Axis("distance, log scale", log=True)
+    code: dict[str, Any] = {"report": report_code(source, search), "multiple": multiple, "groups": GROUPS}
     figure = line_figures.curves(lines, x=x, y=Axis("kernel", span=(low - 0.05, 1.05)), height=HEIGHT)
     return Panel(
         f"rope {multiple} {source.text}",
@@ -108,8 +109,7 @@ def _kernel_panel(source: Opened, report: RopeReport, multiple: int, search: int
         drawings=(Drawing(figure),),
         help=HELP["scaled kernel"],
         foot=f"{next(iter(found.values())).length:,} positions, factor 8, mean of near distances",
-        actions=FILES,
-        recipe=position_snippets.kernels(source, multiple, search, groups=GROUPS),
+        recipe=recipe("kernels", [source], imports=REPORTED, **code),
     )
 
 
@@ -167,8 +167,7 @@ def _agreement_panel(source: Opened, report: RopeReport, search: int | None) -> 
         numbers=tuple(numbers),
         message=" ".join(absent),
         help=HELP["declared and plain"],
-        actions=FILES if drawings else (),
-        recipe=position_snippets.agreement(source, search, base=report.base is not None),
+        recipe=agreement(source, search, base=report.base is not None),
         span=2,
     )
 

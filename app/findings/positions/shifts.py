@@ -29,9 +29,10 @@ from hfposemb.text import one_line
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels
-from ...recipes import position_snippets
+from ...recipes.position_snippets import of_tables
+from ...recipes.writing import quoted
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, of_part, tables_of
+from ...session.shown_positions import Positions, of_part, tables_of
 from ...session.state import Session
 from .sinusoid_claims import rotation_panel
 
@@ -96,7 +97,7 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
     drawn = [
         replace(
             curve_panel(split, found, which, said),
-            recipe=position_snippets.shifts(list(tables.values()), which, split),
+            recipe=of_tables(list(tables.values()), f"hpe.shift_by_distance(table).{which}[{quoted(split)}].clip(0)"),
         )
         for split in SPLITS
     ]
@@ -140,7 +141,6 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         drawings=(Drawing(line_figures.shift_by_distance(series)),),
         help=HELP["shifts"],
         foot=" · ".join([foot, *said]) if random else foot,
-        actions=FILES,
     )
 
 
@@ -180,14 +180,14 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
     if not series:
         return Panel("planes", "This shift is too large to be fitted", message=f"{problem}. Choose a smaller shift.")
     distance = "one position" if step == 1 else f"{step} positions"
+    turns = f"hpe.plane_rotation(table, {step})"
     return Panel(
         key="planes",
         title=f"Planes rotated by ω k in a shift by {distance}: {listed(shares)}",
         drawings=(Drawing(line_figures.turned_planes(series)),),
         help=HELP["planes"],
         foot="Planes of the 16 leading components · " + (problem or "on the diagonal: a rotation"),
-        actions=FILES,
-        recipe=position_snippets.planes(measured, step),
+        recipe=of_tables(measured, f"np.rad2deg([{turns}.expected, {turns}.turned])"),
     )
 
 

@@ -22,9 +22,8 @@ from hfposemb.tables.sources import BuiltinSource
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel
-from ...recipes import position_snippets
+from ...recipes.writing import comma_separated, recipe
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ...session.state import Session
 
 BUILT = (1, 2, 8, 64)
@@ -53,6 +52,7 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
         drawings.append(Drawing(position_figures.projection(projection, height=MAP_HEIGHT), said))
     position = min(COINCIDING, length - 1)
     drawings.append(clocks(position, rows[position], counts))
+    pairs: dict[str, Any] = {"pairs": comma_separated(counts), "clock": [count - 1 for count in counts]}
     return (
         Panel(
             key="buildup",
@@ -60,8 +60,7 @@ def buildup_panel(opened: Sequence[Opened], session: Session) -> tuple[Panel, ..
             drawings=tuple(drawings),
             help=HELP["build-up"],
             foot=f"The first {length:,} positions of a sinusoid of width {width:,}, fastest pairs first",
-            actions=FILES,
-            recipe=position_snippets.buildup(length, width, counts, position),
+            recipe=recipe("sinusoid", [], length=length, width=width, **pairs, position=position),
         ),
     )
 
@@ -104,8 +103,7 @@ def rotation_panel(step: int) -> Panel:
         drawings=tuple(drawings),
         help=HELP["rotation"],
         foot=f"A closed form: on 1,024 positions both are exact to {found.error:.0e}",
-        actions=FILES,
-        recipe=position_snippets.rotation(step, PAIRED),
+        recipe=recipe("rotation", [], step=step, width=PAIRED),
     )
 
 

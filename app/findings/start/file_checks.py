@@ -1,9 +1,11 @@
-"""The check of the files of all sources: what is wrong with them, why it matters, and what corrects it."""
+"""The check of the files of all sources, what is wrong with them and what corrects it, and their model cards."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+import re
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import gradio as gr
 from hfposemb.checkpoints.access import local_path
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
+from hfposemb.reports.card_facts import HEIGHT, WIDTH, ModelCard, model_card
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
 from hfposemb.text import display, one_line
 
@@ -22,7 +25,7 @@ from ...jobs import children, measuring
 from ...jobs.children import JobError
 from ...jobs.visitor import Visitor
 from ...limits import CHECKED_AT_ONCE
-from ...recipes.writing import command_line, dict_lines, pinned, quoted, recipe_of
+from ...recipes.writing import TOKEN_ROLES, command_line, listed_as, pinned, quoted, recipe
 from ...session.library import allowed, reader, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_name
@@ -35,13 +38,10 @@ if TYPE_CHECKING:
 
 def checks(sources: Sequence[Opened]) -> Recipe:
     """Return the recipe of the number of findings of each severity in the files of some sources."""
-    body = [
-        *dict_lines({pinned(source): f"hpe.check({quoted(pinned(source))})" for source in sources}, "reports"),
-        'severities = ("wrong", "suspicious", "note")',
-        "shown = {name: {one: len(each.of(one)) for one in severities} for name, each in reports.items()}",
-        'print(*reports.values(), sep="\\n\\n")',
-    ]
-    return recipe_of(body, sources, command=[command_line("check", *map(pinned, sources))], roles=("token",))
+    checked = {pinned(source): f"hpe.check({quoted(pinned(source))})" for source in sources}
+    command = [command_line("check", *checked)]
+    reports = listed_as("reports", checked)
+    return recipe("checks of files", sources, command=command, roles=TOKEN_ROLES, reports=reports)
 
 
 NAME = "check"
@@ -166,14 +166,84 @@ def _finding(one: Finding) -> str:
     )
 
 
+# --- model cards ------------------------------------------------------------------------------------------------------
+
+
+NEEDS = ("position", "token", "head")
+
+
+def card_sections(opened: Sequence[Opened], session: Session) -> str:
+    """Return the cards as HTML, each folded; none of a source whose tables would have to be fetched first."""
+    at_hand = [source for source in opened if source.embeddings is not None and _at_hand(source, session)]
+    cards = ((source, card_of(source, at_hand, session)) for source in at_hand)
+    return "".join(_card(source, card) for source, card in cards if card is not None)
+
+
+def card_of(source: Opened, at_hand: Sequence[Opened], session: Session) -> ModelCard | None:
+    """Return the card of a source, written once for all visitors; ``None`` if it cannot be read.
+
+    It is compared with the model that its files say it was made from, if that is open, too: from rows alone nobody
+    knows which of two models came first.
+    """
+    embeddings = source.embeddings
+    tables = [] if embeddings is None else list(embeddings.tables.values())
+    if embeddings is None or not tables:
+        return None
+    others = [one for one in at_hand if one.text != source.text]
+
+    def stated() -> str:
+        return (embeddings.made_from() if embeddings.made_from is not None else None) or ""
+
+    try:
+        named = session.library.result(tables[0], ("made from", source.text), stated) if others else ""
+        of = {one.embeddings.name: one for one in others if one.embeddings is not None}
+        base = of.get(named)
+        what = ("card", source.text, "" if base is None else base.text)
+        compared = None if base is None else base.embeddings
+        return session.library.result(tables[0], what, lambda: model_card(embeddings, base=compared))
+    except HfposembError:
+        return None  # the source's own panel shows the reason
+
+
+def _at_hand(source: Opened, session: Session) -> bool:
+    """Return whether its tables are read, or small and on this machine."""
+    try:
+        if has_files(source, session) and is_quick(source, session):
+            return True
+        return session.library.opened(source.text, NEEDS, public=session.public) is not None and source.there
+    except HfposembError:
+        return False
+
+
+def _card(source: Opened, card: ModelCard) -> str:
+    name = html.escape(source.name)
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", source.name).strip("-").lower()[:60] or "model"
+    pictures = "".join(_picture(card, name, stem, dark=dark) for dark in (False, True))
+    return (
+        f'<details class="recipe card"><summary>Model card of {name}</summary>'
+        '<div><p><strong>Markdown</strong><button type="button" aria-label="Copy Markdown">Copy</button></p>'
+        f'<pre tabindex="0" aria-label="Markdown" role="group">{html.escape(card.markdown())}</pre></div>'
+        f"{pictures}</details>"
+    )
+
+
+def _picture(card: ModelCard, name: str, stem: str, *, dark: bool) -> str:
+    """Return a picture with what saves it: a link for SVG, and a button for PNG, which the page paints."""
+    shade = "dark" if dark else "light"
+    data = f"data:image/svg+xml;base64,{b64encode(card.svg(dark=dark).encode()).decode()}"
+    return (
+        f'<figure><img src="{data}" width="{WIDTH}" height="{HEIGHT}" alt="Card of {name}, {shade}">'
+        f'<figcaption>{shade.capitalize()}, {WIDTH:,} × {HEIGHT} <a href="{data}" download="{stem}-{shade}.svg">SVG</a>'
+        f'<button type="button" data-png="{stem}-{shade}.png" aria-label="Save as PNG, {shade}">PNG</button>'
+        "</figcaption></figure>"
+    )
+
+
 # --- the fold ---------------------------------------------------------------------------------------------------------
 
 
-def check_fold(session: Session, after: Callable[[Sequence[Opened], Session], str]) -> None:
-    """Create the fold, which checks the sources when it is opened: large ones in a child that can be cancelled.
-
-    ``after`` writes what follows the reports.
-    """
+def check_fold(session: Session) -> None:
+    """Create the fold, which checks the sources when it is opened: large ones in a child that can be cancelled."""
     box, unfolded = session.fold(NAME, f"{QUESTION}{MORE}")
     with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
@@ -190,7 +260,12 @@ def check_fold(session: Session, after: Callable[[Sequence[Opened], Session], st
         failed = bool(missing) and all(one in tried for one in missing)
         others = [one for one in opened if one not in found]
         label = gr.update(label=f"{heading(found)}{MORE}")
-        return label, page(found, others) + after(opened, session), [] if failed else missing, gr.update(visible=failed)
+        return (
+            label,
+            page(found, others) + card_sections(opened, session),
+            [] if failed else missing,
+            gr.update(visible=failed),
+        )
 
     def retry(due: list[Any]) -> list[list[str]]:
         return [[one.text] for one, report in known(session.shown(due), session).items() if report is None]

@@ -20,9 +20,8 @@ from hfposemb.text import one_line
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar
 from ...limits import LONGEST_SENTENCE
-from ...recipes import sentence_snippets
+from ...recipes.writing import SENTENCE_ROLES, Code, recipe
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 
 if TYPE_CHECKING:
     from hfposemb.tables.inputs import Inputs
@@ -89,8 +88,15 @@ def input_panel(opened: Sequence[Opened], text: str) -> Panel:
         emphasis=f"“{_piece(inputs, pair[0])}”" if pair else "",
         scale_bars=(ScaleBar(number(low, digits=2), f"+{number(high, digits=2)}", SIMILARITY.light),),
         foot=" · ".join(foot),
-        actions=FILES,
-        recipe=sentence_snippets.sentence(source, text, pieces=shown, stripes=STRIPES, typed=bool(types)),
+        recipe=recipe(
+            "sentence",
+            [source],
+            roles=SENTENCE_ROLES,
+            text=text,
+            pieces=shown,
+            stripes=STRIPES,
+            between=Code('"type": inputs.type, ' if types else ""),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from hfposemb.text import one_line, sentence_case
 
 from ...components.recipe import folded_code
 from ...limits import LONGEST_SENTENCE
-from ...recipes import sentence_snippets
+from ...recipes.writing import SENTENCE_ROLES, recipe
 from ...session.opened import Opened
 from .model_input import fed
 
@@ -112,8 +112,9 @@ def sentence_steps(opened: Sequence[Opened], text: str, example: str) -> str:
         assert source.embeddings is not None
         name = source.name if source is opened[0] else f"{source.name}, since {opened[0].name} takes no sentence"
         followed = Followed(name, source.embeddings, inputs)
-        recipe = sentence_snippets.sentence_numbers(source, text, place=followed.first, numbers=NUMBERS)
-        return _steps(followed, text, folded_code(recipe, text))
+        shown: dict[str, Any] = {"text": text, "place": followed.first, "numbers": NUMBERS}
+        code = recipe("numbers of a piece", [source], roles=SENTENCE_ROLES, **shown)
+        return _steps(followed, text, folded_code(code, text))
     made = by_hand(example)
     return _steps(made, " ".join(made.inputs.pieces), "")
 

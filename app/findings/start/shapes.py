@@ -14,9 +14,9 @@ from hfposemb.reports.position_findings import Facts, alias_of, finding, sentenc
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar
-from ...recipes import position_snippets
+from ...recipes.position_snippets import of_tables
 from ...session.opened import Opened
-from ...session.shown_positions import FILES, Positions, View, rows_of, tables_of
+from ...session.shown_positions import Positions, View, rows_of, tables_of
 from ...session.state import Session
 from ..positions.position_clouds import kernel_finding, kernel_panel, note
 
@@ -103,8 +103,9 @@ def _cloud(empty: Panel, positions: Positions) -> Panel:
         title=finding(positions.facts) if encoding is None else kernel_finding(encoding),
         drawings=(Drawing(figure), Drawing(stripes)),
         foot=ANGLES if positions.turning else _shown_by(projection, alias_of(positions.facts)),
-        actions=FILES,
-        recipe=position_snippets.shape(positions, stripes=STRIPES),
+        recipe=of_tables(
+            [positions], f"[hpe.project(table, dims=3).coordinates, table.vectors[:{STRIPES}, :{STRIPES}]]"
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow, Pan
 from ...failures import said_of
 from ...jobs import measuring
 from ...jobs.fetching import Fetch
-from ...recipes import token_snippets
+from ...recipes.writing import command_line, pinned, recipe
 from ...session.opened import HEAD_NEEDS, UNREAD, Opened
 from ...session.opening import page_of, reading_line
 from ...session.source_names import short_name
@@ -157,6 +157,7 @@ def _panel(session: Session, source: Opened) -> Panel:
         return replace(empty, title=title, message=_sentence(source.tying.about))
     rows = {label: row for row, label in reversed(list(enumerate(source.tokens.labels)))}
     lists = {"Differ most (relative distance)": found.most, "Differ least": found.least}
+    command = command_line("head", pinned(source), "--count", LISTED, "--json")
     return replace(
         empty,
         title=_title(source, found),
@@ -164,7 +165,7 @@ def _panel(session: Session, source: Opened) -> Panel:
         numbers=tuple((number(one.null.observed, digits=2), _beside(one)) for one in found.measures),
         lists=tuple(NeighbourList(name, "", tuple(_row(one, rows) for one in moves)) for name, moves in lists.items()),
         foot=" · ".join([_sentence(found.tied.about), *found.notes]),
-        recipe=token_snippets.head(source, count=LISTED),
+        recipe=recipe("output head", [source], command=[command], roles=("token", "head"), count=LISTED),
     )
 
 

@@ -115,7 +115,6 @@ def map_panels(
             scale_bars=bars,
             help="\n\n".join([HELP["tokens"], _map_help(projection, table)]),
             foot=_map_foot(projection) + ("" if table.has_names else " · rows are numbered: no file states the tokens"),
-            actions=("PNG", "SVG"),
             recipe=token_snippets.token_map(source, method=projection.method, dims=projection.dims, values=color),
         ),
     )

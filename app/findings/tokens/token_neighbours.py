@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import hfposemb as hpe
 from hfposemb.analysis.rows import norms
@@ -21,6 +22,7 @@ from hfposemb.text import one_line
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel
 from ...recipes import token_snippets
+from ...recipes.writing import recipe
 from ...session.opened import Opened
 from ...session.state import Session
 from ..chosen_word import Word, common_key, cosine, empty_panel, row_of, shown, why_no_tokens, with_tokens
@@ -210,6 +212,8 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
     title = (
         f"A typical token of {source.vocabulary} has {cosine(centred)} {typical} with {word.shown}, {best} has {top}"
     )
+    code: dict[str, Any] = {"table": token_snippets.words_of(source), "row": row, "k": NEIGHBOURS, "bins": BINS}
+    code["more"] = token_snippets.centring(centred)[0]
     return (
         Panel(
             "spread",
@@ -218,7 +222,6 @@ def spread_panels(session: Session, source: Opened | None, word: Word, *, centre
             emphasis=word.shown,
             help=HELP["spread"],
             foot=f"{int(spread.counts.sum()):,} tokens, log scale",
-            actions=("PNG", "SVG"),
-            recipe=token_snippets.spread(source, row, bins=BINS, k=NEIGHBOURS, centred=centred),
+            recipe=recipe("cosines of a token", [source], roles=token_snippets.roles_of([source]), **code),
         ),
     )

@@ -20,7 +20,7 @@ from ...components.help_texts import HELP
 from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ...jobs import measuring
 from ...limits import SEARCHED
-from ...recipes import token_snippets
+from ...recipes.writing import TOKEN_ROLES, command_line, pinned, recipe
 from ...session.opened import UNREAD, Opened
 from ...session.state import Session
 from ..chosen_word import of_table, shown, source_of
@@ -72,7 +72,8 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
         return (replace(empty, message=one_line(str(error))),)
     drawn = [one for one in found.lists if one.rows and one.name in NAMES]
     lists = tuple(NeighbourList(NAMES[one.name], "", tuple(map(_row, one.rows))) for one in drawn)
-    names = [one.name for one in drawn]
+    names, roles = [one.name for one in drawn], ("token", "head") if found.head else TOKEN_ROLES
+    command = command_line("odd", pinned(source), "--count", LISTED, "--json")
     return (
         replace(
             empty,
@@ -80,7 +81,9 @@ def odd_panels(session: Session, source: Opened | None) -> tuple[Panel, ...]:
             subtitle=" ".join(["Candidates only. Click a token.", *_marked(found)]),
             lists=lists,
             foot=_foot(found),
-            recipe=token_snippets.odd(source, names, count=LISTED, headed=bool(found.head)) if drawn else None,
+            recipe=recipe("odd tokens", [source], command=[command], roles=roles, names=names, count=LISTED)
+            if drawn
+            else None,
         ),
     )
 

@@ -80,7 +80,6 @@ def _pair_panel(session: Session, source: Opened, words: Sequence[str], *, centr
         scale_bars=(ScaleBar(f"{cosine(centred)} −1", "+1", SIMILARITY.light),),
         help=HELP["pairs of words"],
         foot=" ".join([f"{absent}Percentiles among {found.sample:,} random pairs, seed {found.seed}.", *notes]),
-        actions=("PNG", "SVG"),
         recipe=token_snippets.pairs(source, known, centred=centred),
     )
 

@@ -18,11 +18,11 @@ from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
 
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
-from ...recipes import sum_snippets
-from ...session.shown_positions import FILES
+from ...components.recipe import Recipe
+from ...recipes.writing import SENTENCE_ROLES, Code, recipe
 from ..chosen_word import Word, row_of, shown
 from ..tokens.token_search import nearest_spelling
-from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, drawn_or_said
+from .sum_view import CALLED, NEIGHBOURS, PLACES_SHOWN, STYLES, View, added, drawn_or_said
 
 ANCHOR_COLOURS = (*(source.colour.light for source in SOURCES), CLASSES["continuation"].light, CLASSES["unused"].light)
 
@@ -44,6 +44,13 @@ def amplitude_lines(title: str, series: Sequence[Series], view: View, *, height:
     return Drawing(figure)
 
 
+def _sweep_recipe(view: View, *values: str) -> Recipe:
+    """Return the code of some values of the sweeps of all kinds of positions."""
+    protocols = [added(view.adding(whose)) for whose in view.sweeps]
+    drawn = [Code(f"one.{value}") for value in values]
+    return recipe("amplitudes", [view.source], roles=SENTENCE_ROLES, protocols=protocols, values=drawn)
+
+
 @drawn_or_said("finding", "Adding positions to the words of {source}", "amplitude")
 def finding_panel(view: View, empty: Panel) -> Panel:
     """State whether words keep their neighbours at the chosen amplitude."""
@@ -63,7 +70,7 @@ def finding_panel(view: View, empty: Panel) -> Panel:
         title=title,
         subtitle=f"{view.source.name}: word + amplitude × position{_unshown(view)}. At 1×, {longer} have {length} "
         f"times the norm of {shorter}.{_directions(view)}",
-        recipe=sum_snippets.finding(view.source, words.adding, view.step),
+        recipe=view.recipe("neighbours kept", place=view.step),
     )
 
 
@@ -113,8 +120,7 @@ def survival_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"Average of {one.queries} words at random positions. {scaled}",
         drawings=(amplitude_lines("neighbours kept", series, view, height=320, share=True, **WHOLE),),
         foot=f"Ten nearest of {searched} · chance {small_percent(one.chance)} · seed {one.seed}",
-        actions=FILES,
-        recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["kept"]),
+        recipe=_sweep_recipe(view, "kept"),
     )
 
 
@@ -146,13 +152,8 @@ def lists_panel(view: View, empty: Panel) -> Panel:
         emphasis=view.word,
         lists=(NeighbourList("The word alone", "", alone), NeighbourList(f"{view.times}, {place}", "", there)),
         foot="Tinted: in both lists. Click a word to make it an anchor word.",
-        recipe=sum_snippets.moved(
-            view.source,
-            view.chosen.adding,
-            view.token,
-            view.position,
-            amplitude=view.asked.amplitude,
-            k=NEIGHBOURS,
+        recipe=view.recipe(
+            "moved neighbours", row=view.token, place=view.position, amplitude=view.asked.amplitude, k=NEIGHBOURS
         ),
     )
 
@@ -178,8 +179,7 @@ def anchor_panel(view: View, empty: Panel) -> Panel:
         title=anchor_title(view.word, list(rows), found.mean, found.amplitudes),
         drawings=(amplitude_lines(f"cosine with {shown(view.word)}", series, view, height=320),),
         foot=" ".join([f"Bands: 95 % of {found.places:,} positions; grey: {found.random} random words.", *notes]),
-        actions=FILES,
-        recipe=sum_snippets.anchors(view.source, view.chosen.adding, view.token, list(rows.values())),
+        recipe=view.recipe("anchors", row=view.token, others=rows.values()),
     )
 
 
@@ -205,8 +205,7 @@ def mixture_panel(view: View, empty: Panel) -> Panel:
         f"(95 % at most {percent(null.high)}); of word and position {percent(float(np.median(shares)))}.",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, labels="end", height=290)),),
         foot=f"{found.candidates:,} words could join · range: 95 % of {len(shares):,} positions · seed {null.seed}",
-        actions=FILES,
-        recipe=sum_snippets.mixture(view.source, view.chosen.adding, view.token, amplitude=view.asked.amplitude),
+        recipe=view.recipe("mixture", row=view.token, amplitude=view.asked.amplitude),
     )
 
 
@@ -260,8 +259,7 @@ def recovery_panel(view: View, empty: Panel) -> Panel:
         ),
         drawings=(amplitude_lines("recovered from the sum", series, view, height=290, share=True, **WHOLE),),
         foot=" · ".join(foot),
-        actions=FILES,
-        recipe=sum_snippets.sweeps(view.source, list(map(view.adding, view.sweeps)), ["positions", "words"]),
+        recipe=_sweep_recipe(view, "positions", "words"),
     )
 
 
@@ -303,13 +301,7 @@ def map_panel(view: View, empty: Panel) -> Panel:
         drawings=(Drawing(figure),),
         scale_bars=(ScaleBar("kept 0 %", "100 %", SHARE.light),),
         foot=f"Ten nearest neighbours kept at {view.times}{sampled}",
-        actions=FILES,
-        recipe=sum_snippets.kept_map(
-            view.source,
-            view.chosen.adding,
-            list(view.sample.values()),
-            most=PLACES_SHOWN,
-            step=view.step,
-            k=NEIGHBOURS,
+        recipe=view.recipe(
+            "kept at places", chosen=view.sample.values(), most=PLACES_SHOWN, step=view.step, k=NEIGHBOURS
         ),
     )

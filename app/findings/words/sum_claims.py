@@ -19,12 +19,11 @@ from hfposemb.text import one_line
 
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...components.recipe import Recipe
-from ...recipes import sum_snippets
+from ...recipes.writing import SENTENCE_ROLES, Code, extracted, listed_as, recipe
 from ...session.opened import Opened
-from ...session.shown_positions import FILES
 from ..chosen_word import with_tokens
 from .sum_amplitude import WHOLE, amplitude_lines
-from .sum_view import CLOUD_PLACES, SCALES, View, drawn_or_said
+from .sum_view import CLOUD_PLACES, SCALES, View, added, drawn_or_said
 
 
 @drawn_or_said("cloud", "Words at several positions", "words at positions", span=2)
@@ -53,7 +52,6 @@ def cloud_panel(view: View, empty: Panel) -> Panel:
         scale_bars=(ScaleBar(f"position {found.places[0]}", str(found.places[-1]), POSITION.light),),
         foot=f"{len(called)} words at {len(found.places)} positions · {NORMED[found.normed]} · axes explain "
         f"{first} and {second}",
-        actions=FILES,
         recipe=_recipe(view, f"shown = found.club(amplitude={amplitude:g}).points"),
     )
 
@@ -61,10 +59,10 @@ def cloud_panel(view: View, empty: Panel) -> Panel:
 NORMED = {"model": "normalised as in the model", "length": "scaled to length 1", "none": "not normalised"}
 
 
-def _recipe(view: View, value: str) -> Recipe:
-    """Return the code that computes a value of the cloud on the screen."""
-    words = list(view.sample.values())
-    return sum_snippets.club(view.source, view.chosen.adding, words, places=CLOUD_PLACES, value=value)
+def _recipe(view: View, shown: str) -> Recipe:
+    """Return the code that computes something of the cloud on the screen."""
+    adding, words = added(view.chosen.adding), list(view.sample.values())
+    return view.recipe("cloud of sums", adding=adding, chosen=words, places=CLOUD_PLACES, shown=Code(shown))
 
 
 @drawn_or_said("variance", "How the variance is shared", "shared variance")
@@ -89,7 +87,6 @@ def variance_panel(view: View, empty: Panel) -> Panel:
         drawings=(amplitude_lines("share of the variance", series, view, height=340, share=True, **WHOLE),),
         foot=f"The parts add up to 100 % · {NORMED[found.normed]} · shuffled: "
         f"{listed([percent(share) for share in found.chance])}",
-        actions=FILES,
         recipe=_recipe(view, "found = found.variance()\nshown = [found.words, found.positions, found.rest]"),
     )
 
@@ -100,7 +97,6 @@ OWN = SCALES.index(1.0)
 @drawn_or_said("concatenation", "Sum and concatenation", "concatenation")
 def concatenation_panel(view: View, empty: Panel) -> Panel:
     """Draw what is recovered from the sum, from a turned sum and from the concatenation, by amplitude."""
-    words = view.chosen
     found = view.concatenation()
     colours = (PALETTE["ink"].light, SOURCES[1].colour.light, SOURCES[2].colour.light)
     series = [
@@ -114,8 +110,7 @@ def concatenation_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"[x; v] times [I; I] is x + v, {equal} for {found.queries} words: a fixed projection.",
         drawings=(amplitude_lines("word and position recovered", series, view, height=290, share=True, **WHOLE),),
         foot=f"{found.queries} words at {found.places:,} positions of width {found.width} · seed {found.seed}",
-        actions=FILES,
-        recipe=sum_snippets.concatenation(view.source, words.adding),
+        recipe=view.recipe("concatenation"),
     )
 
 
@@ -128,7 +123,6 @@ def concatenation_title(found: SumBesideConcatenation, step: int, times: str) ->
 @drawn_or_said("interference", "How far words and positions overlap", "interference")
 def interference_panel(view: View, empty: Panel) -> Panel:
     """Draw the mean |cos| of words and positions against the width, beside that of random directions."""
-    words = view.chosen
     found = view.interference()
     at = np.array(found.widths, np.float64)
     series = [
@@ -143,8 +137,7 @@ def interference_panel(view: View, empty: Panel) -> Panel:
         subtitle="Below its own width, the tables are projected at random.",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=290)),),
         foot=f"{found.pairs:,} pairs of a word and a position · seed {found.seed}",
-        actions=FILES,
-        recipe=sum_snippets.interference(view.source, words.adding),
+        recipe=view.recipe("interference"),
     )
 
 
@@ -183,9 +176,15 @@ def window_panel(view: View, empty: Panel, opened: Sequence[Opened]) -> Panel:
         subtitle="; ".join(f"{name} {window_range(one)}" for name, one in found.items()) + ".",
         drawings=(Drawing(line_figures.curves(series, x=x, y=y, height=300)),),
         foot=" · ".join(["Dots: as large as in the model", *left_out]),
-        actions=FILES,
-        recipe=sum_snippets.windows(asked),
+        recipe=_window_recipe(asked),
     )
+
+
+def _window_recipe(asked: Sequence[tuple[str, Opened, PositionAddition]]) -> Recipe:
+    """Return the code of the shares recovered at every size of positions, for some sources."""
+    words = {name: f"hpe.add_positions({extracted(source)}, {added(adding)})" for name, source, adding in asked}
+    own = [source for _, source, adding in asked if adding.whose == "own"]
+    return recipe("windows", own, roles=SENTENCE_ROLES, words=listed_as("words", words))
 
 
 def window_range(found: Sweep) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -33,12 +34,15 @@ from hfposemb.composition.word_mixture import Mixture, mixture
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
 from hfposemb.lazy_attributes import lazy_attribute
-from hfposemb.numbers import number
+from hfposemb.numbers import number, percent
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
 from hfposemb.text import one_line, sentence_case
 
 from ...components.help_texts import HELP
+from ...components.page_script import on_load
 from ...components.plot import Panel
+from ...components.recipe import Recipe
+from ...recipes.writing import SENTENCE_ROLES, Code, extracted, quoted, recipe
 from ...session.opened import Opened
 from ...session.state import Session
 from ..chosen_word import Word, row_of, shown, source_of
@@ -285,10 +289,20 @@ class View:
         inner = self.chosen.inner[:CLOUD_PLACES]
         return sum_cloud(self.chosen, self.source.embeddings, np.array(list(self.sample.values())), inner)
 
+    def recipe(self, name: str, **values: Any) -> Recipe:
+        """Return a section of ``snippets.md`` for the source, with its words and the chosen positions as ``$words``."""
+        words = Code(f"words = hpe.add_positions({extracted(self.source)}, {added(self.chosen.adding)})")
+        return recipe(name, [self.source], roles=SENTENCE_ROLES, words=words, **values)
+
     def of_cloud(self, what: str, maker: Callable[[SumCloud], T], *more: Any) -> T:
         """Return a result computed from the cloud, cached."""
         key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
         return self._result(key, lambda: maker(self.cloud()))
+
+
+def added(adding: PositionAddition) -> Code:
+    """Return the expression for a protocol."""
+    return Code(f"hpe.PositionAddition({quoted(adding.whose)}{'' if adding.scaled else ', scaled=False'})")
 
 
 def drawn_or_said(
@@ -317,3 +331,28 @@ def view_of(session: Session, opened: Sequence[Opened], which: str | None, asked
     """Return the selected source with the visitor's choices; ``None`` if no source has words."""
     source = source_of(opened, which)
     return None if source is None else View(session, source, asked)
+
+
+STRIP_JS = on_load("chooseWord")
+
+
+def strip(view: View) -> str:
+    """Return the words of the sentence as HTML buttons, each with the share of neighbours it keeps."""
+    try:
+        kept = view.in_place()
+        chosen = view.place
+        buttons = []
+        for place in view.pieces[:PIECES_SHOWN]:
+            share = percent(kept[place]) if place in kept else "–"
+            name = html.escape(shown(view.inputs.pieces[place]))
+            buttons.append(
+                f'<li><button type="button" data-place="{place}" aria-pressed="{str(place == chosen).lower()}">'
+                f"<strong><bdi>{name}</bdi></strong><span>{share}</span></button></li>"
+            )
+    except HfposembError:
+        return ""
+    more = len(view.pieces) - PIECES_SHOWN
+    rest = f"<p>first {PIECES_SHOWN} of {len(view.pieces)} pieces</p>" if more > 0 else ""
+    return (
+        f'<ol aria-label="Words of the sentence">{"".join(buttons)}</ol><p>neighbours kept at this position</p>{rest}'
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hfposemb.composition.word_order import Reordered, reorder_words, reverse_tokens
 from hfposemb.errors import HfposembError
@@ -12,7 +13,7 @@ from hfposemb.numbers import number
 from hfposemb.text import one_line
 
 from ...components.plot import NeighbourList, NeighbourRow, Panel
-from ...recipes import sentence_snippets
+from ...recipes.writing import SENTENCE_ROLES, recipe
 from ..chosen_word import shown
 from .sum_view import PIECES_SHOWN, View, drawn_or_said
 
@@ -23,6 +24,7 @@ def reorder_panel(view: View, empty: Panel) -> Panel:
     found, other = other_order(view)
     words = [i for i, place in enumerate(found.first) if not view.special(int(view.inputs.ids[place]))]
     title, said = reorder_finding(view, found, words)
+    orders: dict[str, Any] = {"text": view.asked.text, "other": other}
     rows = tuple(
         NeighbourRow(
             f"{shown(found.pieces[i])}  {found.first[i]} → {found.second[i]}",
@@ -38,7 +40,7 @@ def reorder_panel(view: View, empty: Panel) -> Panel:
         subtitle=f"{said} {order_of(view, other)}",
         lists=(NeighbourList("Cosine of both inputs", "", rows),),
         foot="Tinted: the same input. Left: position here → in the other order.",
-        recipe=sentence_snippets.reordering(view.source, view.asked.text, other, words=words[:PIECES_SHOWN])
+        recipe=recipe("two orders", [view.source], roles=SENTENCE_ROLES, **orders, pieces=words[:PIECES_SHOWN])
         if rows
         else None,
     )

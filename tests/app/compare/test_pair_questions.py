@@ -19,10 +19,10 @@ from app.findings.compare.pair_questions import (
     measure,
     pair_key,
     pair_page,
+    pair_recipe,
     sides_of,
 )
 from app.jobs.visitor import Visitor
-from app.recipes.comparison_snippets import of_pair
 from hfposemb.numbers import number
 from hfposemb.text import one_line, sentence_case
 from tests.support.app.models import MANY, checkpoint
@@ -49,7 +49,7 @@ def test_a_fold_shows_what_the_function_returns(
     found = session.library.results.get(pair_key(question.name, *texts, public=False))
     page = pair_page(question, sides, found, stopped=False)
     assert EVIL not in page
-    for value in run(of_pair(*question.asks, *sides).python).values():
+    for value in run(pair_recipe(question, sides).python).values():
         assert (value.capitalize() if isinstance(value, str) else f"<td>{number(value)}</td>") in page
     if question is VOCABULARY:
         assert question.answer(found) == hpe.vocabulary_difference(*texts).to_dict()["headline"]

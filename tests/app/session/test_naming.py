@@ -10,7 +10,7 @@ from hfposemb.app.session.source_names import choices, short_names
 
 import hfposemb as hpe
 from hfposemb.analysis.positions.encoding_properties import encoding_requirements, side_by_side
-from hfposemb.reports.report_page import names_of
+from hfposemb.reports.report_sections import names_of
 from hfposemb.tables.source_names import WIDEST, names
 
 RUN = "/runs/gpt2-small-trained-on-one-book"

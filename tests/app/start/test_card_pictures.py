@@ -4,7 +4,7 @@ import re
 from base64 import b64decode
 from dataclasses import replace
 
-from hfposemb.app.findings.start.card_pictures import card_sections
+from hfposemb.app.findings.start.file_checks import card_sections
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe

@@ -10,8 +10,7 @@ import pytest
 from hfposemb.app.components.plot import Panel
 from hfposemb.app.findings.start import model_input
 from hfposemb.app.findings.words import sum_amplitude, sum_claims, sum_view, word_order
-from hfposemb.app.findings.words.sentence_words import strip
-from hfposemb.app.findings.words.sum_view import Asked, View
+from hfposemb.app.findings.words.sum_view import Asked, View, strip
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import words
