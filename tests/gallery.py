@@ -12,7 +12,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 import numpy as np
@@ -23,8 +22,9 @@ from app.lessons.lessons import LESSONS, Lesson
 from app.session.address import MODELS, written
 from hfposemb.surveys.published_findings import STUDIES
 from hfposemb.surveys.reproduction import Outcome, outcome, reproduce
+from tests.support.pages import DOCS, opening
 
-MEASURED = Path(__file__).parents[1] / "docs" / "measured.json"
+MEASURED = DOCS / "measured.json"
 
 
 @dataclass(frozen=True)
@@ -218,24 +218,10 @@ FINDINGS: tuple[Finding, ...] = (
 )
 """What is published first, then what this project measured."""
 
-OPENING = """# Gallery of findings
-
-Published findings about words and positions, measured again on the two small models trained for this package. The
-command below each finding opens the app with its sources; the query after it, added to the address of the app, opens
-the tab and sets its controls. Written by `python -m tests.reference`, which repeats every measurement; the pictures are
-taken from the app by `make pictures`.
-
-To measure the published models, with a connection to the Hub:
-
-```
-hfposemb reproduce              # all published findings; hfposemb reproduce gpt2-helix for one
-```
-"""
-
 
 def gallery() -> str:
-    """Return the page."""
-    return OPENING + "".join("\n" + "\n\n".join(_entry(finding)) + "\n" for finding in FINDINGS)
+    """Return the page: its own text, then an entry for each finding."""
+    return opening("gallery.md", "\n## ") + "".join("\n" + "\n\n".join(_entry(finding)) + "\n" for finding in FINDINGS)
 
 
 def _entry(finding: Finding) -> Iterator[str]:

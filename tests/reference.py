@@ -7,7 +7,6 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import hfposemb as hpe
@@ -15,8 +14,7 @@ from hfposemb.checks.catalogue import SUBJECTS
 from hfposemb.cli.parser import LISTED, parser
 from tests.atlas import atlas
 from tests.gallery import gallery
-
-DOCS = Path(__file__).parent.parent / "docs"
+from tests.support.pages import DOCS, opening
 
 CHAPTERS = {
     "Reading": ("tables.table", "tables.encodings", "tables.rotary", "tables.inputs", "models.verification.verifying"),
@@ -191,29 +189,8 @@ def summary(value: Any) -> str:
 
 
 def findings() -> str:
-    """Return the page of all findings of a check."""
-    parts = [
-        "# Findings of hfposemb check\n",
-        "Written by `python -m tests.reference` from `hfposemb/checks/catalogue.py`. `hfposemb check SOURCE…` looks "
-        "for faults in the files of models, without running them. *Wrong*: the files contradict each other or cannot "
-        "work; *suspicious*: probably a mistake; *note*: worth knowing. A finding can be less serious than listed "
-        "where it is not certain, as for a model type that the library does not know.\n",
-        "Exit code 0 if nothing is wrong, 1 if something is, 2 if a source could not be checked. `--json` prints the "
-        "report (`--schema` its JSON Schema), `--sarif FILE` writes SARIF 2.1.0 for GitHub.\n",
-        "From the Hub, `check` reads config.json, the index, one header, tokenizer_config.json, chat_template.jinja "
-        "where the settings have no template, and up to 1 MB of rows around the special tokens: at most six requests "
-        "besides two redirects, and 2 MB, whatever the size of the model. "
-        "The end of the report says what was not read. `--full` reads whole tables, the head, all headers and the "
-        "whole tokenizer. Local folders are read whole, tables of more than 256 MB in part.\n",
-        "In a GitHub workflow, with the account that holds the repository of hfposemb for `OWNER`, and for `COMMIT` "
-        "the 40 digits of the commit to use:\n",
-        "```yaml\n- uses: OWNER/hfposemb@COMMIT\n  with:\n    sources: ./model\n```\n",
-        "`action.yml` uploads with `github/codeql-action/upload-sarif@v3`. Where actions must be pinned, replace `v3` "
-        "in a copy of it by the commit of a release of that action.\n",
-        "Before each commit, in `.pre-commit-config.yaml`:\n",
-        "```yaml\n- repo: https://github.com/OWNER/hfposemb\n  rev: COMMIT\n  hooks:\n    - id: hfposemb-check\n"
-        "      args: [./model]\n```\n",
-    ]
+    """Return the page of all findings of a check: its own text, then a table for each subject."""
+    parts = [opening("check.md", "\n## ")]
     for subject, rules in SUBJECTS.items():
         parts.append(f"## {subject}\n\n| finding | severity | meaning | why | fix |\n|---|---|---|---|---|")
         for name, rule in rules.items():

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.analysis.tokens.new_rows import row_origin
+from hfposemb.analysis.geometry import scatter
+from hfposemb.analysis.rows import without
+from hfposemb.analysis.tokens.new_rows import components, of_old_covariance, row_origin
 from hfposemb.tables.table import EmbeddingTable
 
 ROWS, WIDTH, NEW = 1200, 16, 40
@@ -35,9 +37,8 @@ def made(way: str, seed: int = 0) -> EmbeddingTable:
 
 @pytest.mark.parametrize("way", ["zeros", "copies", "mean", "old covariance", "one normal", "trained"])
 def test_each_way_is_recognised(way: str) -> None:
-    found = [row_origin(made(way, seed), range(ROWS - NEW, ROWS)) for seed in range(10)]
-    # A true way is refuted in 2 of 100 sets, so more than 2 of 10 in fewer than 1 of 1,000 runs.
-    assert sum(one.made == way for one in found) >= 8, [one.made for one in found]
+    found = [row_origin(made(way, seed), range(ROWS - NEW, ROWS)) for seed in range(4)]
+    assert {one.made for one in found} == {way}
     exact = [test for test in found[0].tests if test.origin == way and way in ("zeros", "copies", "mean")]
     assert all(test.p < 0.01 and len(test.rows) == NEW for test in exact)
 
@@ -45,8 +46,12 @@ def test_each_way_is_recognised(way: str) -> None:
 def test_normal_of_the_old_covariance_is_refused_at_the_level() -> None:
     p = []
     for seed in range(30):
-        tests = {test.origin: test for test in row_origin(made("old covariance", seed), range(ROWS - NEW, ROWS)).tests}
-        p.append(tests["old covariance"].p)
+        table = made("old covariance", seed)
+        old = without(table, np.arange(ROWS - NEW, ROWS))
+        within = components(old)
+        assert within is not None
+        drawn = of_old_covariance(old, scatter(old, single=True), within, NEW, np.random.default_rng(seed))
+        p.append(drawn.p(within.figures(table.rows(ROWS - NEW, ROWS))))
     # Of 30 tests at the level .05, more than 5 refuse the truth in fewer than 1 of 200 cases.
     assert sum(one <= 0.05 for one in p) <= 5
     assert np.mean(p) > 0.35

@@ -8,15 +8,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hfposemb.app import limits
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.components.recipe import Recipe
 from hfposemb.app.recipes import writing
@@ -24,7 +21,6 @@ from hfposemb.app.session.opened import Opened
 
 import hfposemb as hpe
 from hfposemb.analysis.positions.probes import noise_like, position_probes
-from hfposemb.analysis.projection import umap_layout
 from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
@@ -37,26 +33,11 @@ from tests.support.app.views import (
     views_of,
 )
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SAMPLES = ("sample:bert", "sample:gpt2", "sinusoidal:256x128")
 MECHANISMS = ("rotary:128x32?theta=5000", "alibi:96x4", "random:90x24?seed=3")
 LONGEST = 14  # lines
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_draws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What chance gives is no part of what is compared; UMAPs of views and of snippets run a tenth of their epochs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        whole = umap_layout.optimised_layout
-
-        def shorter(*given: Any, epochs: int, **more: Any) -> Any:
-            return whole(*given, epochs=-(-epochs // 10), **more)
-
-        patch.setattr(umap_layout, "optimised_layout", shorter)
-        patch.setattr(limits, "COMPARISON_DRAWS", 3)
-        patch.setattr(limits, "TRAINING_DRAWS", 3)
-        yield
-    views_of.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -109,10 +109,12 @@ def read(path: Path) -> list[Result]:
 
 def page(results: Iterable[Result]) -> str:
     """Return the results as a page of Markdown."""
+    from tests.support.pages import opening
+
     from .families import INDEPENDENT, RELATED
 
     results = list(results)
-    parts = [HEAD, *_summary(results), PICTURED]
+    parts = [opening("calibration.md", "\n| positions "), *_summary(results), PICTURED]
     for measure in dict.fromkeys(one.measure for one in results):
         shapes = sorted({(one.count, one.width) for one in results if one.measure == measure})
         for relation in (INDEPENDENT, *RELATED):
@@ -183,49 +185,6 @@ def _cell(rate: Rate) -> str:
     abstained = f", {rate.pairs - rate.tested} abstained" if rate.tested < rate.pairs else ""
     return f"{100 * rate.share:.1f} % ({100 * low:.1f} to {100 * high:.1f}, {rate.tested} pairs{abstained})"
 
-
-HEAD = """# Calibration of every test
-
-How often a test finds p ≤ .05, with its 95 % confidence interval (Wilson 1927) and the number of pairs. Among
-independent tables this should be 5 %: more would report an agreement where there is none, less is cautious. Among
-related tables it is the power. Written by `python -m tests.calibration` from `docs/calibration.jsonl`, to which it
-adds; the families are those of `tests/calibration/families.py`, as smooth everywhere but for a few rows at the ends,
-and of `tests/calibration/varying.py`, whose smoothness, length or trend varies along the way.
-
-- **Positions**: CKA and centred RSA have one p value in common; other measures of positions have none. Rows are
-  scaled to unit length about their spatial median, and the squared distances at each lag are fitted by a polynomial
-  of the place (`hfposemb.analysis.nulls.local_variogram`). Only what these fits leave over is compared: by chance, it
-  is what tables of independent normal columns with the fit of either table leave over, and the larger of the two p
-  values counts. So what two tables share in smoothness, length and slow trend makes no p value small, and what they
-  share beyond it does. Positions of outlying norm are left out.
-- **It abstains** where these assumptions cannot be relied on: where a table is too smooth for its length, so that a
-  handful of rows or of residuals are independent (random walks, slow waves); where it varies in too few directions
-  (rank 8); where its smoothness, or its distance from the middle, changes more abruptly or more often than the fit
-  follows (blocks, own speeds, and noise whose positions were moved); where it follows a formula, and nothing is
-  left over; or where both repeat with one period, so that they are as alike after a shift by it (patches of an image,
-  segments of one length: `tests/calibration/test_repeating.py`). Patches whose grid is known are not tested at all;
-  weak grids that are not known are called alike in up to 40 % of pairs. About half of all pairs here are not tested;
-  rates are shares of those that were. Of learned tables, MiniLM's is tested, and OpenAI's GPT-2 is not: it amounts to
-  fewer than three independent rows.
-- **How much this shows**: the larger the tables, the fewer pairs were drawn, of 1,024 × 768 sixty independent and ten
-  related ones of most families. Of ten pairs without a finding, the rate may still be 28 %; where hardly any pair was
-  tested, nothing is known of the family, and its power is that of a few pairs that are unlike the rest. One interval
-  in forty lies above 5 % by chance. Pairs of positions have 199 surrogates here, and at least 1,999 in a comparison.
-- **Power**: rotated copies with half as much of an independent table are found in nearly all pairs that are tested.
-  Copies whose positions moved are found where the tables are smooth over the distance that they moved; noise is not.
-- **Several pairs**: all rates are of one test. A comparison of several tables corrects its p values for all pairs and
-  roles (Holm 1979); `tests/calibration/test_rates.py` compares six independent tables at a time.
-- “speed and amplitude of GPT-2” has both profiles of OpenAI's table, which is given as `HFPOSEMB_GPT2`.
-- **Tokens**: rows are permuted. A small p says that rows correspond, not why: tables that share nothing but the order
-  of frequency are found too (“ordered by frequency”).
-- **One table of tokens**: its figures beside those of noise of the same scale, two-sided. The mean norm is fixed by
-  the scale, so its test is cautious.
-- **Words and positions together**: `tests/calibration/test_sums.py` draws positions that have nothing to do with the
-  words, or that drown them.
-- **A grid of patches**: patches are shuffled. A small p says that patches are in an order, not that training made it.
-- **`hfposemb reproduce`**: a claim that the rule confirms is measured on random walks too, and confirmed only if
-  hardly any agrees. Whatever the rule, a walk is confirmed in at most 4.2 % (20 walks) or 5 % (7 walks).
-"""
 
 PICTURED = """
 ![Rates by family, with confidence intervals](pictures/calibration.png)

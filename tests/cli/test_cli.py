@@ -247,6 +247,7 @@ def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     "arguments",
     [
         ["info", "./nowhere"],
+        ["info", "./nowhere", "--json"],
         ["info", "gpt2"],
         ["extract", "sinusoidal:8x4", "--table", "token", "--out", "x.npy"],
         ["extract", "sinusoidal:8x4", "--out", "x.docx"],

@@ -97,14 +97,6 @@ def test_points_are_those_of_the_projection(files: None, capsys: pytest.CaptureF
     np.testing.assert_allclose([[one[axis] for axis in "xyz"] for one in points], wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_an_error_is_a_line_and_no_document(files: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "./nowhere", "--json"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("hfposemb: ")
-    assert said.err.count("\n") == 1
-
-
 def test_verification_and_findings(files: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "sample:gpt2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checks"]

@@ -160,7 +160,7 @@ def attack(base: Floats, donor: Floats, rng: np.random.Generator) -> Floats:
 def attacks(base: Floats, donor: Floats) -> Floats:
     """Return ten attacks that succeed: their rows in the base are twice as long as the median row, or longer."""
     rng = np.random.default_rng(0)
-    tried = np.array([attack(base, donor, rng) for _ in range(60)])
+    tried = np.array([attack(base, donor, rng) for _ in range(30)])
     found = matching_pursuit(tried, 64, lambda left: left @ donor.T, lambda rows: donor[rows])
     made = np.array([weights @ base[rows] for rows, weights in zip(found.rows, found.weights, strict=True)])
     return tried[np.linalg.norm(made, axis=1) > 2 * np.median(np.linalg.norm(base, axis=1))][:10]

@@ -20,14 +20,17 @@ from tests.conftest import FULL
 from tests.hub.server import FakeHub
 from tests.support.checkpoints.sparse_files import sparse, write_rows
 
-PART = 1 if FULL else 4
+PART = 1 if FULL else 8
 EIGHT_BILLION = (128_256 // PART, 4096 // PART)
-"""Rows and width, of which `make test` takes a quarter each: the most that may be received is one, too."""
+"""Rows and width, of which `make test` takes an eighth each: the most that may be received is one, too."""
+SEARCHED = 1000 if FULL else 100
+"""Fingerprints in a folder."""
+
 NAME = "model.embed_tokens.weight"
 
 
 def eight_billion(hub: FakeHub, folder: Path, repo: str, rows: np.ndarray) -> None:
-    """Put a model of 8 billion parameters on the Hub, whose rows at the anchors are given; or one a quarter as wide."""
+    """Put a model of 8 billion parameters on the Hub, whose rows at the anchors are given; or one an eighth as wide."""
     folder.mkdir()
     count, width = EIGHT_BILLION
     layers = {f"model.layers.{at}.mlp.up_proj.weight": [14_336 // PART, width] for at in range(32)}
@@ -91,24 +94,24 @@ def test_bfloat16_is_rounded_as_torch_does() -> None:
     assert np.array_equal(to_bfloat16(rows), theirs)
 
 
-def test_a_folder_of_1000_fingerprints_is_searched(tmp_path: Path) -> None:
+def test_a_folder_of_many_fingerprints_is_searched(tmp_path: Path) -> None:
     wanted = table(7)
     mine = hpe.fingerprint(wanted)
     for seed in range(20):
         hpe.fingerprint(table(seed)).save(tmp_path / f"{seed}.kinship.safetensors")
-    for at in range(20, 1000):
+    for at in range(20, SEARCHED):
         (tmp_path / f"{at}.kinship.safetensors").write_bytes(
             (tmp_path / f"{at % 19 + (at % 19 >= 7)}.kinship.safetensors").read_bytes()
         )
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0]
     turned = hpe.from_arrays(token=wanted.token.vectors @ turn, labels=wanted.token.labels.texts, name="turned")
-    hpe.fingerprint(turned).save(tmp_path / "999.kinship.safetensors")
+    hpe.fingerprint(turned).save(tmp_path / f"{SEARCHED - 1}.kinship.safetensors")
     hpe.fingerprint(table(7, 32)).save(tmp_path / "0.kinship.safetensors")
     (tmp_path / "other.kinship.safetensors").write_bytes(b"PK")
     found, wrong = search(mine, tmp_path)
-    assert len(found) == 1000
+    assert len(found) == SEARCHED
     assert [(one.b, one.verdict) for one in found if one.kin] == [("model 7", "same"), ("turned", "rotated")]
-    assert [one.score for one in found].index(None) == 999, "what cannot be told comes last"
+    assert [one.score for one in found].index(None) == SEARCHED - 1, "what cannot be told comes last"
     assert wrong == (wrong[0],)
     assert "other.kinship.safetensors is no fingerprint" in wrong[0]
 

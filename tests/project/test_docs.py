@@ -18,8 +18,6 @@ from tests.hub.gpt2 import add_gpt2
 from tests.measure_pictures import DRAWINGS, FOLDER
 from tests.support.snippets import run_snippets
 
-pytestmark = pytest.mark.usefixtures("hub_with_gpt2")
-
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -33,6 +31,7 @@ def hub_with_gpt2(hub: FakeHub, tmp_path: Path) -> None:
 RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/howto/scripts.md", "docs/widget.md")
 
 
+@pytest.mark.usefixtures("hub_with_gpt2")
 @pytest.mark.parametrize("page", RUN)
 def test_snippets_run_in_order_and_say_what_is_so(page: str) -> None:
     """A line that ends in a comment with a value, such as ``x.shape  # (3, 4)``, has that value."""
@@ -43,6 +42,7 @@ EXAMPLES = README + (ROOT / "docs" / "howto" / "command-line.md").read_text(enco
 COMMANDS = list(dict.fromkeys(line for line in EXAMPLES.splitlines() if line.startswith("hfposemb ")))
 
 
+@pytest.mark.usefixtures("hub_with_gpt2")
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minilm_folder: Path) -> None:
     monkeypatch.chdir(tmp_path)

@@ -18,7 +18,7 @@ from hfposemb.cli.parser import parser
 from hfposemb.comparison.metrics import measures_named
 from hfposemb.surveys.source_lists import in_file
 from hfposemb.surveys.survey_folder import rows_of
-from tests.atlas import DOCS, LIST, ROWS, offline
+from tests.atlas import DOCS, LIST, METRICS, ROWS, offline
 from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.support.snippets import run_snippets
@@ -44,12 +44,16 @@ def test_the_list_has_what_the_app_offers() -> None:
 def test_the_rows_are_what_the_command_measures_of_the_list(rows: pandas.DataFrame) -> None:
     given = parser().parse_args(shlex.split(COMMANDS[0])[1:])
     assert given.file == Path("docs/atlas.txt")
+    assert tuple(given.metric) == METRICS
     names = [one.name for one in measures_named(given.metric)]
     assert len(names) == 11, "the page says eleven"
     assert rows.source.drop_duplicates().tolist() == offline()
     assert len(offline()) >= 10
     assert set(rows.groupby("source").metric.apply(list).map(tuple)) == {tuple(names)}
     assert rows.draws.max() == given.draws == DRAWS
+    assert f"chance levels from {DRAWS} draws with seed 0" in PAGE
+    (version,) = re.findall(r"version (\d+)", LIST.read_text(encoding="utf-8"))
+    assert f"Version {version}: " in PAGE
     assert set(rows.seed.dropna()) == {0}
     assert ROWS.stat().st_size < 100_000
 

@@ -208,13 +208,13 @@ def test_a_circle_of_words_is_told_from_words_in_any_order() -> None:
     turn = 2 * np.pi * np.arange(12) / 12
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     found = {"noise": 0, "circle": 0}
-    for _ in range(60):
+    for _ in range(30):
         noise = rng.normal(size=(12, 32))
         plane = np.linalg.qr(rng.normal(size=(32, 2)))[0].T
         found["noise"] += _circle(months(noise), words="months").agrees
         found["circle"] += _circle(months(4 * circle @ plane + noise), words="months").agrees
-    assert found["noise"] <= 8
-    assert found["circle"] >= 54
+    assert found["noise"] <= 4
+    assert found["circle"] >= 27
 
 
 def test_a_last_digit_is_told_from_size() -> None:
@@ -223,10 +223,10 @@ def test_a_last_digit_is_told_from_size() -> None:
     smooth = np.exp(-np.square((places[:, None] - places) / 30.0)) + 1e-8 * np.eye(100)
     labels = [str(number) for number in places]
     found = {"smooth": 0, "digits": 0}
-    for _ in range(40):
+    for _ in range(20):
         rows = np.linalg.cholesky(smooth) @ rng.normal(size=(100, 24)) + 0.3 * rng.normal(size=(100, 24))
         digits = rows + 0.5 * rng.normal(size=(10, 24))[places % 10]
         for kind, given in (("smooth", rows), ("digits", digits)):
             found[kind] += _by_last_digit({"words": hpe.from_arrays(token=given, labels=labels)}).agrees
-    assert found["smooth"] <= 5
-    assert found["digits"] >= 36
+    assert found["smooth"] <= 2
+    assert found["digits"] >= 18

@@ -14,6 +14,8 @@ from tests.support.app.models import untied
 from tests.support.app.printed import printed_wrong
 from tests.support.app.views import Page, checked, opened_page
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 @pytest.fixture(scope="module")
 def heads(tmp_path_factory: pytest.TempPathFactory) -> Page:

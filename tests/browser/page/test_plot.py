@@ -285,20 +285,6 @@ def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover(shown: Page) -> Non
     assert title.get_attribute("title") == f"Tokens of {LONG} are alike"
 
 
-def test_slider_moves_the_mark_in_the_browser_alone(serve: Callable[..., str], page: Page) -> None:
-    with gr.Blocks() as blocks:
-        slider = gr.Slider(0, 299, 64, step=1, label="Marked position")
-        PanelRow(Panels((panel("a", norms()),), marked={"position": 64}), scope="one")
-        slider.change(None, slider, None, js="(index) => { window.hfposemb.mark('one', 'position', index); }")
-    page.goto(serve(blocks))
-    drawn(page)
-    calls: list[str] = []
-    page.on("request", lambda asked: calls.append(asked.url))
-    page.locator("input[type=range]").fill("120")
-    wait_for_marks(page, [["120"]])
-    assert not calls
-
-
 def test_clicks_reach_python(serve: Callable[..., str], page: Page) -> None:
     heard: list[dict[str, Any]] = []
 

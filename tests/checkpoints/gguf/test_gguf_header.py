@@ -19,9 +19,8 @@ from hfposemb.checkpoints.gguf.header import TYPES, Texts, read_header
 from hfposemb.errors import CheckpointError
 from tests.conftest import FULL
 from tests.support.checkpoints import malformed_gguf as made
-from tests.support.checkpoints.malformed import Case
 from tests.support.checkpoints.malformed_gguf import CASES, finished
-from tests.support.checkpoints.refusals import LINUX, MEMORY, assert_one_line, assert_refused, peaks
+from tests.support.checkpoints.refusals import LINUX, assert_one_line, assert_refused
 
 GENERATED = 100_000 if FULL else 10_000
 """Processor time of one refusal; tests that run at the same time take a part of the caches."""
@@ -33,18 +32,8 @@ def test_types_are_those_of_the_reference() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if not (LINUX and case.name.startswith("bulk"))], ids=lambda case: case.name
-)
-def test_malformed_file_is_refused_in_one_line(case: Case, tmp_path: Path) -> None:
-    assert_refused(case, tmp_path, made.opened)
-
-
-@pytest.mark.skipif(not LINUX, reason="peak memory is read from /proc")
-def test_no_malformed_file_takes_150_megabytes(tmp_path: Path) -> None:
-    found = peaks(CASES, tmp_path, reader="tests.support.checkpoints.malformed_gguf:opened")
-    assert set(found) == {case.name for case in CASES}
-    assert max(found.values()) < MEMORY, {name: peak for name, peak in found.items() if peak >= MEMORY}
+def test_malformed_files_are_refused_in_one_line_and_150_megabytes(tmp_path: Path) -> None:
+    assert_refused(CASES, tmp_path, reader="tests.support.checkpoints.malformed_gguf:opened")
 
 
 def written(path: Path, tensors: Mapping[str, np.ndarray[Any, Any]]) -> gguf.GGUFWriter:
