@@ -21,10 +21,10 @@ run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
 # Five processes side by side, two of them with browsers: on two cores half of the time of two is waiting, for servers,
-# children and pages. A test that fails runs a second time, since a busy machine lets a deadline pass; pytest lists those that did. Each
-# process computes with one thread: matrices as small as those of tests cost more CPU time with several. Compiled modules
-# are kept even where a container's environment says not to: otherwise each process and each child compiles them again.
-# Folders are named where few have such tests: to import all takes a minute.
+# children and pages. A test that fails runs a second time, since a busy machine lets a deadline pass; pytest lists those
+# that did. Each process computes with one thread: matrices as small as those of tests cost more CPU time with several.
+# Compiled modules are kept even where a container's environment says not to: otherwise each process and each child
+# compiles them again. Folders are named where few have such tests: to import all takes a minute.
 TESTS := MAKEFLAGS= PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal --reruns 1 -r R
 
 test: $(VENV)/dev.stamp browser
