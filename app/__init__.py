@@ -50,10 +50,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hfposemb.errors import HfposembError, InputError, MissingExtraError, require
-from hfposemb.guesses import answering
+from hfposemb.guesses import answering, several
 from hfposemb.logs import keep_short
 from hfposemb.samples import TRAINED
-from hfposemb.several import several
 from hfposemb.text import display
 
 from .server.reach import on_a_space

@@ -1,4 +1,4 @@
-"""Answers to names that people try, from transformers, sentence-transformers, gensim, scikit-learn, numpy and umap."""
+"""Answers to what people write: names of other libraries, from transformers to umap, and one value for several."""
 
 from __future__ import annotations
 
@@ -12,6 +12,30 @@ from .errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def several(given: Any) -> Sequence[Any]:
+    """Return one value or several as a sequence.
+
+    A text, a path, a number, and a source, table, encoding or model are one; anything else that can be iterated is
+    several.
+
+    Args:
+        given: One value, or several as a list, an array, a generator or another iterable.
+
+    >>> from hfposemb.guesses import several
+    >>> several("king"), several(word for word in ("king", "queen"))
+    (['king'], ['king', 'queen'])
+    """
+    if isinstance(given, (list, tuple, range)) or getattr(given, "ndim", 0) == 1:
+        return given  # type: ignore[no-any-return]  # also long arrays, which lists would slow down
+    if isinstance(given, (str, bytes, os.PathLike)) or hasattr(type(given), "_is_one") or hasattr(given, "state_dict"):
+        return [given]
+    try:
+        each = iter(given)
+    except TypeError:
+        return [given]
+    return list(each)
 
 
 @cache

@@ -1,7 +1,8 @@
-"""Safe display of untrusted text."""
+"""What readers see: untrusted text, made safe to show, and numbers, as .27, 1,024, −.5 and 84 %."""
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 import unicodedata
@@ -53,3 +54,79 @@ def written(value: object) -> str:
 def sentence_case(text: str) -> str:
     """Return a text with a capital first letter, unless it starts with an id, such as gpt2 or google-bert/bert-base."""
     return text[:1].upper() + text[1:] if re.match(r"[a-z]+(?:-[a-z]+)?[,:;]?(?:\s|$)", text) else text
+
+
+ALL = 0.9995
+"""Shares from here on are written as 100 %."""
+
+
+def number(value: float, *, digits: int = 3) -> str:
+    """Format a number with a true minus sign and no leading zero; from 1,000 on without decimals, from 10¹² as 1e+12.
+
+    Args:
+        value: The number.
+        digits: Digits after the decimal point.
+
+    Examples:
+        >>> [number(value) for value in (0.69, -0.5, 1024.2, 0.0, 2.0, -3e38)]
+        ['.690', '−.500', '1,024', '.000', '2.000', '−3e+38']
+    """
+    size = abs(value)
+    text = f"{value:,.{digits}f}" if size < 1000 else f"{value:,.0f}" if size < 1e12 else f"{value:.3g}"
+    sign, text = ("−", text[1:]) if text.startswith("-") else ("", text)
+    if not text.strip("0."):
+        sign = ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def percent(share: float, *, digits: int = 0) -> str:
+    r"""Format a share with a non-breaking space; in whole percent, 100 % and 0 % are used only for all and nothing.
+
+    Args:
+        share: The share, 1 for all; below 0 for what is taken away.
+        digits: Digits after the decimal point.
+
+    Examples:
+        >>> [percent(share).replace("\u00a0", " ") for share in (0.84, 0.994, 1.0, 0.001, 0.0, -0.2)]
+        ['84 %', '99 %', '100 %', 'under 1 %', '0 %', '−20 %']
+        >>> percent(0.0213, digits=1).replace("\u00a0", " ")
+        '2.1 %'
+    """
+    if digits or share < 0 or share > 1:
+        return f"{number(100 * share, digits=digits)}\u00a0%"
+    if share >= ALL:
+        return "100\u00a0%"
+    if share < 0.005:
+        return "under 1\u00a0%" if share > 0 else "0\u00a0%"
+    return f"{min(99, max(1, round(100 * share)))}\u00a0%"
+
+
+def small_percent(share: float) -> str:
+    """Format a share with more digits if it is small: 2.3 %, .03 %."""
+    return percent(share, digits=0 if share >= 0.1 else 1 if share >= 0.01 else 2)
+
+
+def tick(value: float, *, share: bool = False) -> str:
+    r"""Format a tick of an axis: at most four significant digits, and percent for a ``share``.
+
+    Examples:
+        >>> [tick(value) for value in (0.25, -1.5, 0.0, 20000.0)]
+        ['.25', '−1.5', '0', '20,000']
+        >>> tick(0.5, share=True).replace("\u00a0", " ")
+        '50 %'
+    """
+    size = abs(100 * value if share else value)
+    text = f"{size:,.0f}" if size >= 1000 else f"{size:.4g}"
+    text = text[1:] if text.startswith("0.") else text
+    sign = "−" if value < 0 and text.strip("0.") else ""
+    return f"{sign}{text}{chr(0xA0) + '%' if share else ''}"
+
+
+def standing(percentile: float) -> str:
+    """Return the percentile of a value, from 0 to 100, as text: above 98.2 %.
+
+    It is rounded down, and never exceeds 99.9 %, which is as far as a sample can be trusted.
+    """
+    if percentile < 0.1:
+        return "below 99.9\u00a0%"
+    return f"above {min(99.9, math.floor(10 * percentile + 1e-9) / 10):g}\u00a0%"

@@ -15,13 +15,12 @@ from hfposemb.figures import line_figures, matrix_figures, position_figures, sty
 from hfposemb.figures.palette import POSITION, SHARE, SIMILARITY
 from hfposemb.figures.position_figures import MapFrame
 from hfposemb.figures.style import Series
-from hfposemb.numbers import number, percent
 from hfposemb.reports import html_tables
 from hfposemb.samples import TRAINED
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line, percent
 
 from ..components.help_texts import HELP
 from ..components.plot import Drawing, Panel, Panels, ScaleBar

@@ -29,8 +29,8 @@ from hfposemb.composition.sum_and_concatenation import compare_sum_with_concaten
 from hfposemb.composition.variance_decomposition import sum_cloud
 from hfposemb.composition.word_order import reorder_words, reverse_tokens
 from hfposemb.errors import InputError
-from hfposemb.numbers import number, percent
 from hfposemb.tables.table import TOKEN_CLASSES
+from hfposemb.text import number, percent
 
 REPEATED = "and the king saw the queen"
 SENTENCE = "and the king saw her"

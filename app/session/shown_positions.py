@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hfposemb as hpe
-from hfposemb.numbers import number
 from hfposemb.reports.position_findings import Facts, Value, measure
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
+from hfposemb.text import number
 
 from ..jobs.first_pictures import first_picture, quickly_measured
 from .opened import Opened

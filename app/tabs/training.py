@@ -13,8 +13,7 @@ import gradio as gr
 import numpy as np
 
 from hfposemb.errors import HfposembError
-from hfposemb.numbers import number
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line
 
 from .. import limits
 from ..components.events import EACH, QUIET, State

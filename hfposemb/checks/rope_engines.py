@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ..errors import HfposembError, MissingTableError
 from ..models.architectures.config_values import in_gguf, part_config
 from ..models.positions.rope import rotary_encodings
-from ..numbers import number
 from ..tables.embeddings import Embeddings
 from ..tables.rotary import DynamicScaling, Rotary
 from ..tables.tabular import Columns, Tabular
+from ..text import number
 from . import engine_formulas
 from .catalogue import finding
 from .checked_source import CheckedSource

@@ -16,12 +16,11 @@ from ..errors import InputError, MissingTableError
 from ..models.architectures.type_defaults import completed
 from ..models.positions.rope import rotary_encodings
 from ..models.positions.rotary_parts import PartFrequencies, part_frequencies
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import LongFactors, PairAxes, Rotary, Wavelengths
 from ..tables.tabular import Columns, Tabular
-from ..text import display
+from ..text import display, number, percent
 
 MULTIPLES = (1, 2, 4, 8)
 """Lengths at which scalings are compared, in trained lengths."""

@@ -12,9 +12,9 @@ from ..analysis.projection.compiled_umap import require_umap
 from ..analysis.projection.methods import method_named
 from ..analysis.projection.projecting import MOST_COMPONENTS, pca
 from ..errors import InputError
-from ..numbers import percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
+from ..text import percent
 from .alignment import SAMPLE, stacks
 from .matched_rows import shared_rows, tables_of
 

@@ -23,11 +23,11 @@ from ..analysis.nulls.surrogates import DRAWS, Keep, Rows, compute_always, over_
 from ..analysis.row_values import Progress
 from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
-from ..numbers import number
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute
 from ..tables.null_comparison import LEVEL, Null, beside
 from ..tables.tabular import Columns, Tabular
+from ..text import number
 from .matched_rows import shared_rows, tables_of
 from .table_side import (
     LEADING,

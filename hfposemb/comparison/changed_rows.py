@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..numbers import number, percent
 from ..tables.encodings import PositionEncoding, table_in
 from ..tables.table import CHUNK_BYTES, EmbeddingTable
 from ..tables.tabular import Columns, Tabular
+from ..text import number, percent
 
 Floats = NDArray[np.float64]
 

@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import beside
 from ..tables.tabular import Columns, Tabular
+from ..text import number, percent
 from ..vocabularies.comparing import difference_of
 from ..vocabularies.opened_tokenizer import of_labels
 from ..vocabularies.vocabulary_answers import VocabularyAnswer

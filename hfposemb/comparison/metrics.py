@@ -43,8 +43,8 @@ from ..composition.neighbour_retention import (
     subspace_overlap,
 )
 from ..errors import HfposembError, InputError, MissingTableError
+from ..guesses import several
 from ..lazy_attributes import lazy_attribute
-from ..several import several
 from ..tables.closed_forms import sinusoidal
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute, table_in

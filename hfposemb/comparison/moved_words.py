@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from ..analysis.nulls.surrogates import over_surrogates
 from ..analysis.rows import fits_single
 from ..errors import InputError
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from ..tables.tabular import Columns, Tabular
+from ..text import number, percent
 from .matched_rows import shared_rows
 from .table_side import directions
 

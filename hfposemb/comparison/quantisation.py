@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from ..analysis.rows import directed
 from ..errors import InputError
-from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import ROUNDING, Null, beside
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
+from ..text import number
 from .matched_rows import FEWEST, shared_rows
 from .moved_words import Move, described_moves, only_words, row_blocks
 from .table_side import directions

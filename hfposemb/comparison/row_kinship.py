@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, SourceError
 from ..lazy_attributes import lazy_attribute
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Facts
+from ..text import number, percent
 from .matched_rows import FEWEST, MOST_MATCHED, matched_columns
 from .row_fingerprints import (
     ENDING,

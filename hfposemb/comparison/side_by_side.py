@@ -17,8 +17,8 @@ from ..analysis.rows import breaks, directed, outliers, some_rows, without
 from ..analysis.similarity.nearest_rows import neighbours
 from ..cache import Cache
 from ..errors import HfposembError, InputError, MissingExtraError
+from ..guesses import several
 from ..progress import shown
-from ..several import several
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.null_comparison import holm

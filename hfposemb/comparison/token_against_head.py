@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ..analysis.rows import norms
 from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError
-from ..numbers import number
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import Columns, Tabular
+from ..text import number
 from .alignment import TablePair, beside_permutations, cka, procrustes
 from .head_sample import DRAWS, spread_rows, unit_ranks
 from .moved_words import Move, moved_between

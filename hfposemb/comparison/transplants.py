@@ -21,14 +21,13 @@ from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, mean_row
 from ..errors import InputError
-from ..guesses import unknown_choice
-from ..numbers import number
+from ..guesses import several, unknown_choice
 from ..progress import Report, shown
-from ..several import several
 from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
 from ..tables.tabular import Columns, Facts, Tabular
+from ..text import number
 from .matched_rows import with_names
 from .row_fingerprints import as_open
 from .table_side import NEIGHBOURS, directions

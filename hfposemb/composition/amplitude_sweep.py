@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..analysis.row_values import Floats, Rows
 from ..analysis.similarity.nearest_rows import Neighbours, neighbours
 from ..errors import InputError
-from ..several import several
+from ..guesses import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single
 from .position_decoder import PositionDecoder

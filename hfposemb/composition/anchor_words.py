@@ -9,7 +9,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
-from ..several import several
+from ..guesses import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats
 from ..errors import InputError
-from ..several import several
+from ..guesses import several
 from ..tables.tabular import Columns, Tabular
 from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, Sweep, sweep_amplitude

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError, MissingTableError
-from ..several import several
+from ..guesses import several
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Facts, Tabular
 from .added_positions import AddedPositions, Single

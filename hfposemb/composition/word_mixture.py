@@ -18,7 +18,7 @@ from ..analysis.matching_pursuit import matching_pursuit
 from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, fits_single
 from ..errors import InputError
-from ..several import several
+from ..guesses import several
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable, all_rows, walk

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..figures import label_placement
-from ..numbers import number, tick
+from ..text import number, tick
 from .graph_objects import go
 from .label_placement import LINE, Frame, wide
 from .style import (

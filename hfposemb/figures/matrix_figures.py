@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..numbers import number, standing
+from ..text import number, standing
 from .graph_objects import go
 from .label_placement import wide
 from .palette import SHARE, SIMILARITY, Scale

@@ -13,8 +13,7 @@ from ..analysis.rows import norms
 from ..analysis.similarity.similarity_matrix import similarity
 from ..errors import InputError
 from ..figures import line_figures, matrix_figures, position_figures, style, token_figures
-from ..guesses import did_you_mean
-from ..several import several
+from ..guesses import did_you_mean, several
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding
 from ..tables.rotary import Rotary

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..comparison.table_side import rows_of
 from ..errors import InputError
-from ..numbers import tick
+from ..text import tick
 from . import label_placement
 from .cloud_frame import CloudFrame, best_camera
 from .graph_objects import go

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..numbers import small_percent
+from ..text import small_percent
 from .label_placement import LINE
 from .line_figures import curves
 from .style import ACCENT, ACCENT_TEXT, BASELINE, MARGIN, PANEL, Axis, Series, add_label, escape, legend_row

@@ -12,9 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numbers import tick
 from ..tables.table import TOKEN_CLASSES, Labels
-from ..text import display
+from ..text import display, tick
 from .graph_objects import go
 from .palette import CLASSES, PALETTE, SOURCES, dark_map
 

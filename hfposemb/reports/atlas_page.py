@@ -17,9 +17,8 @@ from ..errors import InputError
 from ..figures.assets import BUNDLE, script
 from ..figures.palette import GROUPS, PALETTE
 from ..figures.style import FONT, escape
-from ..numbers import number
 from ..tables.source_names import names
-from ..text import display
+from ..text import display, number
 from .html_page import about, document, page_style
 from .html_tables import column_heads, sheet
 

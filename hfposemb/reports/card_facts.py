@@ -19,12 +19,11 @@ from ..comparison.row_kinship import kinship, opened_or_kept
 from ..errors import HfposembError, InputError, MissingTableError
 from ..figures.palette import PALETTE, SOURCES
 from ..files import complete_file
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import Rotary
 from ..tables.tabular import Columns, Tabular
-from ..text import one_line, sentence_case
+from ..text import number, one_line, percent, sentence_case
 from ..vocabularies.comparing import difference_of, headline
 from ..vocabularies.opened_tokenizer import of_labels
 from .position_findings import finding, measure

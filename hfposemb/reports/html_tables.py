@@ -17,9 +17,8 @@ from ..comparison.metric_meanings import meaning
 from ..comparison.metrics import MEASURES, SECTIONS, measures_named
 from ..figures.palette import PALETTE, SOURCES
 from ..figures.style import listed
-from ..numbers import number, percent, small_percent
 from ..tables.null_comparison import LEVEL
-from ..text import display, sentence_case
+from ..text import display, number, percent, sentence_case, small_percent
 
 if TYPE_CHECKING:
     from ..comparison.alignment import Alignment

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..comparison.merged_rows import FIGURES, ROWS
 from ..comparison.row_kinship import MEASURED
-from ..numbers import number
-from ..text import display, one_line, sentence_case
+from ..text import display, number, one_line, sentence_case
 from ..vocabularies.vocabulary_answers import QUESTIONS
 
 _SIGNS = {"yes": "✓", "with a map": "≈", "no": "✕", "cannot tell": "?"}

@@ -14,8 +14,7 @@ from ..analysis.positions.shift_operator import FEWEST_TURNS, Helix, helix
 from ..analysis.similarity.nearest_rows import neighbours
 from ..errors import HfposembError
 from ..figures.style import listed
-from ..numbers import number, percent
-from ..text import one_line, sentence_case
+from ..text import number, one_line, percent, sentence_case
 
 if TYPE_CHECKING:
     from ..analysis.projection.projecting import Projection

@@ -30,12 +30,11 @@ from ..figures.named_figures import is_mechanism, mean_cosine_by_distance, posit
 from ..figures.palette import POSITION, SIMILARITY, dark_map
 from ..figures.position_figures import beside
 from ..figures.style import listed
-from ..numbers import percent
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import PositionEncoding
 from ..tables.source_names import short_names
 from ..tables.table import EmbeddingTable
-from ..text import display
+from ..text import display, percent
 from . import html_tables
 from .html_page import about, document, page_style
 from .position_findings import axes_caption

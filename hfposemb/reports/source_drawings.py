@@ -13,9 +13,9 @@ from ..errors import InputError
 from ..figures import line_figures, matrix_figures, style, token_figures
 from ..figures.figure_packing import Packer, sendable
 from ..figures.named_figures import kernel_length
-from ..numbers import percent
 from ..tables.encodings import PositionEncoding
 from ..tables.table import EmbeddingTable
+from ..text import percent
 
 Panel: TypeAlias = dict[str, Any]
 

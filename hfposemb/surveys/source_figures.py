@@ -23,9 +23,9 @@ from ..comparison.metrics import MEASURES, SECTIONS, Measure, Section, Tables, m
 from ..comparison.row_fingerprints import ENDING, of_table
 from ..comparison.side_by_side import figures_of
 from ..errors import HfposembError, HubError, InputError, MissingTableError, one_line
+from ..guesses import several
 from ..models.extraction import extract
 from ..progress import limited, watching
-from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import parse_source
 from ..tables.sources import BuiltinSource, LocalSource, SampleSource

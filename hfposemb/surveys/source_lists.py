@@ -12,8 +12,8 @@ from typing import Any
 from ..checkpoints.access import Access, Visitor, local_path
 from ..checkpoints.hub.http_answers import http_errors
 from ..errors import HubError, InputError, OfflineError, SourceError
+from ..guesses import several
 from ..models.extraction import sample_steps
-from ..several import several
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource, LocalSource, SampleSource
 

@@ -22,9 +22,8 @@ from ..comparison.results import Figure, short
 from ..comparison.side_by_side import figures_of
 from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
-from ..guesses import unknown_choice
+from ..guesses import several, unknown_choice
 from ..models.extraction import extract
-from ..several import several
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
 from .source_figures import working

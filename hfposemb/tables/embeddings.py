@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from ..errors import HfposembError, InputError, MissingTableError
-from ..guesses import Answering, did_you_mean
+from ..guesses import Answering, did_you_mean, several
 from ..lazy_attributes import lazy_attribute
-from ..several import several
 from ..text import one_line, written
 from .encoding_base import shortened
 from .encodings import PositionEncoding

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, require
-from ..guesses import Answering
+from ..guesses import Answering, several
 from ..lazy_attributes import lazy_attribute
 from ..memory_maps import lendable, lent, made_lendable, mapped_again
-from ..several import several
 from .scattered_rows import read_scattered
 from .tabular import card
 

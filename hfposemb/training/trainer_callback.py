@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from ..errors import InputError
+from ..guesses import several
 from ..logs import LOG
 from ..models.extraction import extract
-from ..numbers import percent
-from ..several import several
 from ..tables.saved.writing import stated_facts
+from ..text import percent
 from .watch_folder import WatchFolder
 
 if TYPE_CHECKING:

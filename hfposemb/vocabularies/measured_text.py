@@ -13,10 +13,10 @@ from typing import Any
 from ..checkpoints.strict_json import open_regular
 from ..errors import InputError, MissingTableError, SourceError
 from ..models.extraction import extract
-from ..numbers import number, percent
 from ..tables.embeddings import Embeddings
 from ..tables.sources import Source
 from ..tables.tabular import Columns, Tabular
+from ..text import number, percent
 
 COVERAGE = "hfposemb.text/1"
 """Format of the JSON; the number rises with every change that a reader has to know."""

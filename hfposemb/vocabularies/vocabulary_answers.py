@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..numbers import percent
+from ..text import percent
 from .matched_ids import ENOUGH, MatchedIds
 from .opened_tokenizer import OpenedTokenizer
 from .vocabulary_findings import VocabularyFinding, token

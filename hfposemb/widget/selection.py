@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..comparison.matched_rows import by_text
 from ..errors import InputError
 from ..figures.encoded_rows import decoded, encoded
+from ..guesses import several
 from ..lazy_attributes import lazy_attribute
-from ..several import several
 from ..tables.table import EmbeddingTable
 from ..tables.tabular import frame
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ..analysis.projection.methods import method_named
 from ..errors import InputError, MissingExtraError
+from ..guesses import several
 from ..progress import Report, shown
-from ..several import several
 from .panels import DEEP, WORDS, Options, position_rows, token_maps, token_matrices
 from .selection import Role
 from .shown_sources import Shown, selectable, shown_sources

@@ -34,8 +34,8 @@ from hfposemb.app.session.state import Session
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.errors import HfposembError, SourceError
-from hfposemb.numbers import number
 from hfposemb.tables.embeddings import LazyMapping
+from hfposemb.text import number
 from tests.support.app.models import HOSTILE, WORDS, anisotropic, bert_and_gpt2, checkpoint
 from tests.support.app.sessions import open_session, rows_of
 

@@ -27,8 +27,8 @@ from hfposemb.comparison.alignment import (
     rsa,
 )
 from hfposemb.comparison.table_side import TableSide
-from hfposemb.numbers import number
 from hfposemb.tables.null_comparison import Null, Side, beside
+from hfposemb.text import number
 
 Rows = NDArray[np.float64]
 

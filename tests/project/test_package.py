@@ -95,7 +95,7 @@ widget -> reports figures comparison models analysis tables
 """
 """What each package may import. All may import the modules at the top: errors, files and other helpers."""
 
-MOST_LOOSE = 13
+MOST_LOOSE = 11
 """Modules of the library outside its packages, the helpers below and ``__main__``."""
 
 HELPERS = {
@@ -107,9 +107,7 @@ HELPERS = {
     "lazy_attributes",
     "logs",
     "memory_maps",
-    "numbers",
     "progress",
-    "several",
     "text",
 }
 APP_FOLDERS = """

@@ -13,10 +13,10 @@ from hfposemb.analysis.positions import patches as image_patches
 from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number, percent
 from hfposemb.reports.position_findings import sentence
 from hfposemb.tables import null_comparison
 from hfposemb.tables.encodings import Absolute, Grid
+from hfposemb.text import number, percent
 
 from ...components.happened import Happened
 from ...components.help_texts import HELP

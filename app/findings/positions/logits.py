@@ -17,10 +17,9 @@ from hfposemb.errors import HfposembError, InputError
 from hfposemb.figures import line_figures, matrix_figures
 from hfposemb.figures.palette import SIMILARITY
 from hfposemb.figures.style import Axis, Series, listed
-from hfposemb.numbers import number, percent
 from hfposemb.tables.attention import BIAS, PAIRS, PARTS, LogitSplit
 from hfposemb.tables.table import TOKEN_CLASSES
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, percent, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar

@@ -13,11 +13,10 @@ import hfposemb as hpe
 from hfposemb.figures import line_figures, matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION, SIMILARITY
 from hfposemb.figures.style import Series
-from hfposemb.numbers import number, percent
 from hfposemb.reports.position_findings import alias_of, axes_caption, finding, heading, nearest, sentence
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import Rotary
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, percent, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar

@@ -11,10 +11,10 @@ import numpy as np
 import hfposemb as hpe
 from hfposemb.figures import line_figures, wave_figures
 from hfposemb.figures.style import Series, listed
-from hfposemb.numbers import number
 from hfposemb.reports.position_findings import Facts, distance_title, norm_title, variance_title, wave_title
 from hfposemb.tables.encodings import PositionEncoding
 from hfposemb.tables.rotary import DynamicScaling, LongFactors, Rotary
+from hfposemb.text import number
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels

@@ -12,7 +12,7 @@ import numpy as np
 from hfposemb.analysis.rows import mean_cosine_of_runs
 from hfposemb.figures.encoded_rows import encoded
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number
+from hfposemb.text import number
 
 from ...components.help_texts import HELP
 from ...components.plot import Panel, Panels

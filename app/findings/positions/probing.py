@@ -12,7 +12,7 @@ import gradio as gr
 from hfposemb.analysis.positions.probes import MOST, PROBES
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number, percent
+from hfposemb.text import number, percent
 
 from ...components.events import QUIET
 from ...components.help_texts import folded_help

@@ -13,9 +13,8 @@ from hfposemb.analysis.positions.resolution import Resolution, frequency_resolut
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Axis, Series
-from hfposemb.numbers import number, percent
 from hfposemb.tables.encodings import Absolute
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, percent, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels

@@ -13,10 +13,9 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.palette import CLASSES, SOURCES
 from hfposemb.figures.style import ACCENT, Axis, Series, listed
-from hfposemb.numbers import number
 from hfposemb.reports.position_findings import sentence
 from hfposemb.tables.rotary import Rotary
-from hfposemb.text import sentence_case
+from hfposemb.text import number, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels

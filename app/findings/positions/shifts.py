@@ -22,10 +22,9 @@ from hfposemb.analysis.positions.shift_curves import (
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import Series, listed
-from hfposemb.numbers import percent
 from hfposemb.reports.position_findings import winding
 from hfposemb.tables.rotary import Rotary
-from hfposemb.text import one_line
+from hfposemb.text import one_line, percent
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, PanelRow, Panels

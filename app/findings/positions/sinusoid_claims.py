@@ -16,9 +16,9 @@ from hfposemb.analysis.positions.sinusoid_forms import (
 )
 from hfposemb.analysis.row_values import Floats
 from hfposemb.figures import line_figures, matrix_figures, position_figures
-from hfposemb.numbers import number, percent
 from hfposemb.tables.source_parser import parse_source
 from hfposemb.tables.sources import BuiltinSource
+from hfposemb.text import number, percent
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel

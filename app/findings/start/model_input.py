@@ -12,10 +12,9 @@ import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.figures import wave_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.numbers import number
 from hfposemb.reports.position_findings import ALONE
 from hfposemb.tables.table import TOKEN_CLASSES
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, ScaleBar

@@ -14,9 +14,9 @@ from hfposemb.analysis.similarity.nearest_rows import neighbours
 from hfposemb.analysis.similarity.row_pairs import nearest
 from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number, percent
 from hfposemb.reports.position_findings import Facts, wave_title
 from hfposemb.tables.table import EmbeddingTable
+from hfposemb.text import number, percent
 
 from ...components.events import UNFOLDED
 from ...session.address import written

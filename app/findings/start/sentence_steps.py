@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb.errors import HfposembError
 from hfposemb.lazy_attributes import lazy_attribute
-from hfposemb.numbers import number
 from hfposemb.tables.inputs import LayerNorm, RootMeanSquareNorm
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, sentence_case
 
 from ...components.recipe import folded_code
 from ...limits import LONGEST_SENTENCE

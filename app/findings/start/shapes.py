@@ -9,8 +9,8 @@ from hfposemb.analysis.projection.projecting import Projection
 from hfposemb.errors import HfposembError
 from hfposemb.figures import matrix_figures, position_figures
 from hfposemb.figures.palette import POSITION
-from hfposemb.numbers import percent
 from hfposemb.reports.position_findings import Facts, alias_of, finding, sentence, shapes
+from hfposemb.text import percent
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar

@@ -15,8 +15,7 @@ from uuid import uuid4
 import gradio as gr
 
 from hfposemb.errors import CancelledError
-from hfposemb.numbers import number
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, sentence_case
 
 from ...components.events import EACH, QUIET, State
 from ...components.happened import Happened

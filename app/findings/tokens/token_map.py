@@ -20,9 +20,8 @@ from hfposemb.figures import style, token_figures
 from hfposemb.figures.map_names import region_name
 from hfposemb.figures.palette import POSITION, SHARE
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, percent, sentence_case, small_percent
 
 from ... import limits
 from ...components.help_texts import HELP

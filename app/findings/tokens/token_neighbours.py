@@ -14,10 +14,9 @@ from hfposemb.analysis.similarity.similarity_matrix import similarity_distributi
 from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures
 from hfposemb.figures.style import listed
-from hfposemb.numbers import number
 from hfposemb.tables.row_lookup import reading
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel

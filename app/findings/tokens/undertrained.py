@@ -11,8 +11,7 @@ import gradio as gr
 
 from hfposemb.analysis.tokens.undertrained import UndertrainedToken, UndertrainedTokens, undertrained_tokens
 from hfposemb.errors import HfposembError
-from hfposemb.numbers import number
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, sentence_case
 
 from ...components.events import EACH
 from ...components.happened import Happened

@@ -11,9 +11,8 @@ from hfposemb.analysis.similarity.row_pairs import Pairs, nearest, pair_similari
 from hfposemb.errors import HfposembError
 from hfposemb.figures import matrix_figures
 from hfposemb.figures.palette import SIMILARITY
-from hfposemb.numbers import number, standing
 from hfposemb.tables.row_lookup import reading
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line, standing
 
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels, ScaleBar

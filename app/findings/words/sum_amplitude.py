@@ -13,9 +13,8 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, token_figures
 from hfposemb.figures.palette import CLASSES, PALETTE, SHARE, SOURCES
 from hfposemb.figures.style import Axis, Series, listed
-from hfposemb.numbers import number, percent, small_percent
 from hfposemb.tables.table import EmbeddingTable
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line, percent, small_percent
 
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, ScaleBar
 from ...components.recipe import Recipe

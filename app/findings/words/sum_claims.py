@@ -14,8 +14,7 @@ from hfposemb.errors import HfposembError
 from hfposemb.figures import line_figures, token_figures
 from hfposemb.figures.palette import PALETTE, POSITION, SOURCES
 from hfposemb.figures.style import Axis, Series, listed
-from hfposemb.numbers import number, percent
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line, percent
 
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
 from ...components.recipe import Recipe

@@ -34,9 +34,8 @@ from hfposemb.composition.word_mixture import Mixture, mixture
 from hfposemb.errors import HfposembError
 from hfposemb.figures.palette import SOURCES
 from hfposemb.lazy_attributes import lazy_attribute
-from hfposemb.numbers import number, percent
 from hfposemb.tables.table import TOKEN_CLASSES, EmbeddingTable
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, percent, sentence_case
 
 from ...components.help_texts import HELP
 from ...components.page_script import on_load

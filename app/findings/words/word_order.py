@@ -9,8 +9,7 @@ from typing import Any
 
 from hfposemb.composition.word_order import Reordered, reorder_words, reverse_tokens
 from hfposemb.errors import HfposembError
-from hfposemb.numbers import number
-from hfposemb.text import one_line
+from hfposemb.text import number, one_line
 
 from ...components.plot import NeighbourList, NeighbourRow, Panel
 from ...recipes.writing import SENTENCE_ROLES, recipe

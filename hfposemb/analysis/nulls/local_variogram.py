@@ -18,8 +18,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...numbers import number, percent
 from ...tables.null_comparison import LEVEL
+from ...text import number, percent
 from .surrogates import Rows
 
 PARTS = 8

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ...errors import HfposembError, InputError, MissingTableError
 from ...lazy_attributes import lazy_attribute
-from ...numbers import percent, small_percent
 from ...progress import shown
 from ...tables.closed_forms import from_source
 from ...tables.embeddings import Embeddings
@@ -26,6 +25,7 @@ from ...tables.source_names import names
 from ...tables.sources import BuiltinSource
 from ...tables.table import EmbeddingTable, Provenance, table_of, walk
 from ...tables.tabular import Columns, Tabular
+from ...text import percent, small_percent
 from ..similarity.nearest_rows import all_neighbours
 from .probes import extrapolation_probe
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError, require
-from ...several import several
+from ...guesses import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...several import several
+from ...guesses import several
 from ...tables.closed_forms import sine_rows
 from ...tables.tabular import Columns, Facts, Tabular
 from ..row_values import Floats

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...guesses import several
 from ...progress import shown
-from ...several import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable, all_rows
 from ...tables.tabular import Columns, Tabular, card

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...several import several
+from ...guesses import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.row_lookup import named
 from ...tables.table import TOKEN_CLASSES, EmbeddingTable, all_rows, walk

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...several import several
+from ...guesses import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable, Vectors, walk
 from ...tables.tabular import Columns, Tabular

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...numbers import number, percent
-from ...several import several
+from ...guesses import several
 from ...tables.encodings import PositionEncoding, table_in
 from ...tables.table import EmbeddingTable
 from ...tables.tabular import Columns, Tabular
+from ...text import number, percent
 from ..geometry import Scatter, scatter
 from ..rows import finite_blocks, norms, some_rows, without
 from .row_means import means_of_few

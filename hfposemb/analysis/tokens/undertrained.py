@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...guesses import several
 from ...progress import Report, shown
-from ...several import several
 from ...tables.embeddings import Embeddings
 from ...tables.table import CHUNK_BYTES, TOKEN_CLASSES, EmbeddingTable, Vectors
 from ...tables.tabular import Columns, Tabular

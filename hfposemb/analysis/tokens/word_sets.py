@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...several import several
+from ...guesses import several
 from ...tables.encoding_base import unit_rows
 from ...tables.null_comparison import Null, beside
 from ...tables.table import EmbeddingTable

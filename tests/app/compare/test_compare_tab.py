@@ -41,8 +41,8 @@ import hfposemb as hpe
 from hfposemb import app
 from hfposemb.comparison.results import p_values
 from hfposemb.errors import HfposembError, MissingTableError
-from hfposemb.numbers import percent
 from hfposemb.reports.html_tables import p_value
+from hfposemb.text import percent
 from tests.support.app.models import bert_and_gpt2
 from tests.support.app.sessions import open_session
 

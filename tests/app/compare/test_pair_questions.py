@@ -23,8 +23,7 @@ from app.findings.compare.pair_questions import (
     sides_of,
 )
 from app.jobs.visitor import Visitor
-from hfposemb.numbers import number
-from hfposemb.text import one_line, sentence_case
+from hfposemb.text import number, one_line, sentence_case
 from tests.support.app.models import MANY, checkpoint
 from tests.support.app.sessions import open_session, taken
 from tests.support.app.views import run

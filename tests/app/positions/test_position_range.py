@@ -7,7 +7,7 @@ import pytest
 
 import hfposemb as hpe
 from app.findings.positions.position_range import Range, dragged, range_panels, read_range
-from hfposemb.numbers import number
+from hfposemb.text import number
 from tests.support.app.sessions import open_session
 
 SOURCES = ("sample:minilm", "sinusoidal:64x16")

@@ -12,7 +12,7 @@ from hfposemb.app.findings.positions.rotary_scaling import scaling_panels
 
 import hfposemb as hpe
 from hfposemb.checks.rope_report import MULTIPLES, rope_report
-from hfposemb.numbers import number
+from hfposemb.text import number
 from tests.checks.planted import change, llama
 from tests.support.app.sessions import open_session
 

@@ -11,7 +11,7 @@ import pytest
 import hfposemb as hpe
 from app.findings.start.sentence_steps import NUMBERS, by_hand, sentence_steps
 from app.session.opened import Opened
-from hfposemb.numbers import number
+from hfposemb.text import number
 
 
 def rows_of(page: str) -> dict[str, dict[str, list[tuple[str, str]]]]:

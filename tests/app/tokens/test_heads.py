@@ -27,8 +27,8 @@ from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
 
 import hfposemb as hpe
-from hfposemb.numbers import number
 from hfposemb.tables.token_marks import TokenMarks
+from hfposemb.text import number
 from tests.hub import FakeHub
 from tests.support.app.models import UNTIED_WORDS, untied
 from tests.support.app.sessions import open_session, taken

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from hfposemb.numbers import number
+from hfposemb.text import number
 from tests.browser.waiting import accessible_everywhere, drawn, shifts, until
 from tests.checks.planted import EMBED, llama, set_rows
 

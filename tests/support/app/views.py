@@ -28,8 +28,8 @@ from hfposemb.app.session.state import Session
 import hfposemb as hpe
 from hfposemb import app
 from hfposemb.comparison.aligned_maps import align_maps
-from hfposemb.numbers import number
 from hfposemb.reports import html_tables
+from hfposemb.text import number
 from tests.conftest import FULL
 from tests.support.app.shown import missing
 
