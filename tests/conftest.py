@@ -32,7 +32,7 @@ in_full = pytest.mark.skipif(not FULL, reason="runs in make test-full: another t
 def pytest_configure() -> None:
     """Hear Ctrl-C, which a shell lets jobs in the background ignore; programs that tests start inherit that.
 
-    The garbage collector, which takes a seventh of the time of tests that draw, comes seldom.
+    The garbage collector, which takes some time of tests that draw, comes seldom.
     """
     gc.set_threshold(50_000, 20, 20)
     if threading.current_thread() is threading.main_thread():
