@@ -157,6 +157,8 @@ def _tensors() -> Iterator[tuple[str, Build]]:
     yield "data-in-two-fields", lambda: with_table(again=field(4, VALUES))
     yield "data-too-long", lambda: with_table(data=over(9, 10_000) + VALUES)
     yield "data-is-a-number", lambda: with_table(data=field(9, 5))
+    yield "floats-in-the-field-of-integers", lambda: with_table(data=field(5, bytes(24)))
+    yield "bytes-in-the-field-of-long-integers", lambda: with_table(type=field(2, 3), data=field(7, bytes(24)))
     yield "doubles-of-a-float", lambda: with_table(data=field(10, VALUES))
     yield "integers-of-a-float", lambda: with_table(data=field(5, VALUES))
     yield "integers-unended", lambda: with_table(type=field(2, 10), data=field(5, b"\x81" * 24))
