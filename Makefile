@@ -20,26 +20,25 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 run: $(VENV)/run.stamp
 	$(BIN)/hfposemb app $(if $(PORT),--port $(PORT))
 
-# Five processes side by side, two of them with browsers: on two cores half of the time of two is waiting, for servers,
-# children and pages. A test that fails runs a second time, since a busy machine lets a deadline pass; pytest lists those
-# that did. Each process computes with one thread: matrices as small as those of tests cost more CPU time with several.
-# Compiled modules are kept even where a container's environment says not to: otherwise each process and each child
-# compiles them again. Folders are named where few have such tests: to import all takes a minute.
-TESTS := MAKEFLAGS= PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal --reruns 1 -r R
+# Four processes side by side, browsers as well: on two cores half of the time of two is waiting, for servers, children and
+# pages. A test that fails runs a second time, since a busy machine lets a deadline pass; pytest lists those that did. Each
+# process computes with one thread: matrices as small as those of tests cost more CPU time with several. Compiled modules
+# are kept even where a container's environment says not to: otherwise each process and each child compiles them again.
+# Folders are named where few have such tests: to import all takes a minute.
+TESTS := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist worksteal --reruns 1 -r R
 
-test: $(VENV)/dev.stamp browser
-	$(MAKE) --no-print-directory -j 2 test-unit test-browser
+test: test-unit test-browser
 
 test-unit: $(VENV)/dev.stamp browser
-	$(TESTS) -n 3 -m "not browser" --ignore tests/browser
+	$(TESTS) -m "not browser" --ignore tests/browser
 
 test-browser: $(VENV)/dev.stamp browser
-	$(TESTS) -n 2 -m browser tests/browser tests/real
+	$(TESTS) -m browser tests/browser tests/real
 	@$(BIN)/python -m tests.browser.chromium || true
 
 # Which lines and branches the unit tests run, printed for each file that is not covered whole. Slower than the tests.
 coverage: $(VENV)/dev.stamp browser
-	$(TESTS) -n 4 -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
+	$(TESTS) -m "not browser" --ignore tests/browser --cov=hfposemb --cov=app --cov-branch \
 	  --cov-report=term-missing:skip-covered
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and what builds or installs again.
