@@ -129,14 +129,14 @@ def free_port(host: str, port: int | None) -> int:
     if port is not None:
         if not 1 <= port <= 65535:
             raise InputError(f"a port must be a number from 1 to 65535; got {port}")
-        if not _is_free(host, port):
+        if taken := _taken(host, port):
             raise HfposembError(
-                f"port {port} of {host} is in use; choose another port, or omit it to use the next free one"
+                f"port {port} of {taken} is in use; choose another port, or omit it to use the next free one"
             )
         return port
     first = first_port()
     last = min(first + PORTS, 65536)
-    found = next((candidate for candidate in range(first, last) if _is_free(host, candidate)), None)
+    found = next((candidate for candidate in range(first, last) if not _taken(host, candidate)), None)
     if found is None:
         raise HfposembError(f"ports {first} to {last - 1} of {host} are all in use; choose another port")
     return found
@@ -170,6 +170,12 @@ def first_port() -> int:
     if not (given.isascii() and given.isdecimal() and len(given) < 6 and 1 <= int(given) <= 65535):
         raise InputError(f"GRADIO_SERVER_PORT must be a number from 1 to 65535; got {given[:40]!r}")
     return int(given)
+
+
+def _taken(host: str, port: int) -> str:
+    """Return the address on which somebody else listens: the host, or Gradio's own, which has to be free as well."""
+    addresses = (host, os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1")
+    return next((one for one in addresses if not _is_free(one, port)), "")
 
 
 def _is_free(host: str, port: int) -> bool:

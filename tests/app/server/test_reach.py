@@ -263,6 +263,9 @@ def test_without_a_port_the_next_free_one_is_taken(taken: int, monkeypatch: pyte
     monkeypatch.setenv("GRADIO_SERVER_PORT", str(taken))
     assert free_port("127.0.0.1", None) > taken
     assert free_port("0.0.0.0", None) > taken
+    assert free_port(outside(), None) > taken  # Gradio refuses what is taken on its own address
+    with pytest.raises(HfposembError, match=rf"port {taken} of 127\.0\.0\.1 is in use"):
+        free_port(outside(), taken)
 
 
 def test_a_port_that_another_server_takes_meanwhile_is_left_to_it() -> None:
