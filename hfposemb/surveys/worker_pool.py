@@ -357,8 +357,25 @@ class _Process:
     def end(self) -> None:
         """End the process at once."""
         if self._executor is not None:
-            self._executor.shutdown(wait=True, kill_workers=True)
+            with _quiet_manager():
+                self._executor.shutdown(wait=True, kill_workers=True)
             self._executor = None
+
+
+@contextmanager
+def _quiet_manager() -> Iterator[None]:
+    """Print no traceback of the thread of an executor that is ended, which may look for a step that it has given up."""
+    before = threading.excepthook
+
+    def heard(failed: threading.ExceptHookArgs) -> None:
+        if failed.exc_type is not KeyError or failed.thread is None or failed.thread.name != "ExecutorManagerThread":
+            before(failed)
+
+    threading.excepthook = heard
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 _idle: list[_Process] = []

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -267,6 +268,27 @@ def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
     while any(Path(f"/proc/{one}").exists() for one in started):
         assert time.monotonic() < end, "processes were left alone"
         time.sleep(0.1)
+
+
+def test_no_traceback_is_printed_of_the_thread_of_an_executor_that_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loky's thread looks for a step that was queued and given up where its process is killed."""
+    heard: list[str] = []
+
+    class Ended:
+        def shutdown(self, **given: bool) -> None:
+            for name in ("ExecutorManagerThread", "another"):
+                failing = threading.Thread(target={}.__getitem__, args=(1,), name=name)
+                failing.start()
+                failing.join()
+
+    def told(failed: threading.ExceptHookArgs) -> None:
+        assert failed.thread is not None
+        heard.append(failed.thread.name)
+
+    monkeypatch.setattr(threading, "excepthook", told)
+    worker_pool._Process({}, _executor=Ended()).end()
+    assert heard == ["another"]
+    assert threading.excepthook is told
 
 
 @pytest.mark.usefixtures("impatient")
