@@ -338,7 +338,7 @@ def check_start(start: bytes, *, name: str) -> None:
         kind = "the file is empty; download it again" if not start else foreign(start)
         kind = kind or (
             "was not written by torch.save; if it belongs to another program, such as CTranslate2, use the checkpoint "
-            "it was made from; otherwise download it again"
+            "it was made from; read vectors of word2vec with gensim; otherwise download it again"
         )
         raise CheckpointError(f"{name}: {kind}")
 

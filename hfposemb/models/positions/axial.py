@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError
 from ...tables.encodings import Absolute
-from ...tables.table import EmbeddingTable, Provenance
+from ...tables.table import EmbeddingTable, Provenance, all_rows
 from ..architectures.table_names import tower_of
 from ..opened_model import Opened, table_axes, table_in_tensor
 
@@ -24,10 +24,11 @@ _MOST = 2**24
 
 def axial_pairs(opened: Opened) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the towers with axial positions, each with the tensors of its rows and of its columns."""
-    names = opened.tensors.names()
-    for rows in names:
+    first = [name for name in opened.tensors.names() if name.endswith(_ENDINGS[0])]
+    stored = frozenset(opened.tensors.names()) if first else frozenset()
+    for rows in first:
         columns = rows.removesuffix(_ENDINGS[0]) + _ENDINGS[1]
-        if rows.endswith(_ENDINGS[0]) and columns in names:
+        if columns in stored:
             yield tower_of(rows), (rows, columns)
 
 
@@ -53,4 +54,4 @@ def axial_positions(opened: Opened, tensors: tuple[str, str]) -> Absolute:
 
 def _rows(down: EmbeddingTable, across: EmbeddingTable, start: int, stop: int) -> NDArray[np.floating]:
     row, column = np.divmod(np.arange(start, stop), across.shape[0])
-    return np.concatenate([down.vectors[row], across.vectors[column]], axis=1)
+    return np.concatenate([all_rows(down)[row], all_rows(across)[column]], axis=1)
