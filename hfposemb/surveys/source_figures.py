@@ -427,7 +427,7 @@ def _rows(job: Plan, view: View) -> Iterator[Row]:
             {**same, "metric": one.name, "unit": one.unit, "seconds": seconds, "error": reason} for one in measures
         )
         return
-    with computing_turn.get():  # all is read
+    with computing_turn():  # all is read
         figures = figures_of(shared, measures, draws=job.draws, seed=job.seed)
     same["seconds"] = time.perf_counter() - began
     for figure in figures.values():

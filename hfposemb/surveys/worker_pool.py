@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import signal
 import threading
 import time
-import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from multiprocessing import resource_tracker
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ..errors import HfposembError, InputError, MissingExtraError
@@ -32,9 +28,6 @@ KINDS: tuple[Kind, ...] = ("local", "dask")
 
 REQUESTS = 8
 """Default number of concurrent requests to the Hub, over all workers."""
-
-READ_AHEAD = 2
-"""Number of items per permit that a process works on, so that requests are in flight while other items compute."""
 
 _SECONDS = 5  # timeout for the scheduler to answer, and for a worker to appear
 
@@ -90,7 +83,7 @@ class Pool:
             function: Called with an item and the permits of its process.
             items: The items.
             reading: Whether the function waits for the Hub most of its time and computes in its turn only
-                (``computing_turn``). Each local process then calls it for several items at a time.
+                (``computing_turn``). There is then a local process for each permit.
         """
         return self._run(function, items, reading)
 
@@ -139,7 +132,7 @@ class Engine:
         if self.scheduler is None:
             # Every worker needs at least one permit.
             workers = min(self.workers or joblib.cpu_count(), self.requests)
-            readers = 1 if workers == 1 else workers * (self.requests // workers)
+            readers = 1 if workers == 1 else self.requests
             yield Pool(workers, readers, partial(_here, workers, self.requests))
         else:
             with _client(self.scheduler) as client:
@@ -158,20 +151,15 @@ def _here(
     items: Sequence[Item],
     reading: bool = False,
 ) -> Generator[Result | Lost, None, None]:
-    """Run in processes of this machine, or in this process if there is only one worker."""
+    """Run in processes of this machine, or in this process if there is only one worker.
+
+    Processes that are ``reading`` are as many as permits, so that requests are in flight while other items compute.
+    """
     workers = max(1, min(most, len(items)))
-    share = Permits(requests // workers)
-    if workers == 1:
-        for item in items:
-            yield function(item, share)
-        return
-    yield from work_in_processes(
-        partial(_given, function, share),
-        items,
-        workers=workers,
-        at_once=READ_AHEAD * share.permits if reading else 1,
-        lost=partial(Lost, reason=_ENDED),
-    )
+    processes = max(1, min(requests, len(items))) if reading and workers > 1 else workers
+    share = Permits(requests // processes)
+    work = partial(_given, function, share)
+    yield from map(work, items) if processes == 1 else _in_processes(work, items, processes, workers)
 
 
 def _given(function: Callable[[Item, Permits], Result], permits: Permits, item: Item) -> Result:
@@ -245,8 +233,13 @@ def _known() -> None:
     """Do nothing; being importable on a worker shows that the package is installed there."""
 
 
-computing_turn: ContextVar[AbstractContextManager[object]] = ContextVar("turn", default=nullcontext())  # noqa: B039
-"""Held by an item while it computes, so that a process computes one item at a time, as the others are read."""
+_turn: AbstractContextManager[object] = nullcontext()
+
+
+def computing_turn() -> AbstractContextManager[object]:
+    """Return what an item holds while it computes, so that one is computed for each core while others are read."""
+    return _turn
+
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -257,178 +250,70 @@ _THREADS = (
     "NUMBA_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-_ARENAS = "MALLOC_ARENA_MAX"  # of glibc, which would keep memory apart for each of the threads that mostly wait
-_IDLE_SECONDS = 300
-
-Work: TypeAlias = Callable[[Any], Any]
 
 
-def work_in_processes(
-    work: Work, items: Sequence[Any], *, workers: int, at_once: int, lost: Callable[[Any], Any]
-) -> Generator[Any, None, None]:
-    """Call a function on each item in processes, and yield the results in order of completion.
+def _in_processes(
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int, turns: int
+) -> Generator[Result | Lost, None, None]:
+    """Call a function on each item in processes, of which ``turns`` compute at a time; yield results as they are made.
 
-    Closing the generator ends the processes if calls are unfinished; otherwise they are kept for the next time.
-
-    Args:
-        work: The function, which is sent to the processes.
-        items: Its arguments.
-        workers: Number of processes, each with one compute thread.
-        at_once: Number of items that a process works on at the same time, in threads.
-        lost: Returns the result of an item whose process ended on every attempt.
+    Closing the generator ends the processes.
     """
-    left = deque(enumerate(items))
-    at_once = max(1, min(at_once, -(-len(items) // workers)))
-    crews = _taken(workers)
-    run, under_way = uuid.uuid4().hex, dict[Future[Any], _Process]()
-
-    def advance(process: _Process) -> None:
-        while left and len(process.given) < at_once:
-            number, item = left.popleft()
-            process.given[number] = item
-        if process.given:
-            under_way[process.step(run, work)] = process
-
-    finished = False
+    left, under_way = deque(items), dict[Future[Result], Item]()
+    executor = _executor(processes, turns)
     try:
-        for process in crews:
-            advance(process)
-        while under_way:
+        while left or under_way:
+            while left and len(under_way) < processes:
+                item = left.popleft()
+                under_way[_submit(executor, work, item)] = item
             ended, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            for future in ended:
-                process = under_way.pop(future)
+            if not any(map(_is_terminated, ended)):
+                for future in ended:
+                    del under_way[future]
+                    yield future.result()
+                continue
+            # A process has ended, and all calls with it: run each item alone to find the one that ended it.
+            wait(under_way)
+            for future, item in under_way.items():
                 if _is_terminated(future):
-                    # Run each of its items alone to find the one that ended the process.
-                    alone = process.restart()
-                    for item in alone.values():
-                        yield process.attempt(work, item, lost)
-                    advance(process)
-                    continue
-                number, result = future.result()
-                del process.given[number]
-                advance(process)  # before the caller takes its time over the result
-                yield result
-        finished = True
+                    _end(executor)
+                    executor = _executor(1, 1)
+                    future = _submit(executor, work, item)
+                    wait([future])
+                yield Lost(item, _ENDED) if _is_terminated(future) else future.result()
+            under_way.clear()
+            _end(executor)
+            executor = _executor(processes, turns)
     finally:
-        _put_back(crews, end=not finished)
+        _end(executor)
 
 
 def _is_terminated(future: Future[Any]) -> bool:
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    from joblib.externals.loky import BrokenProcessPool
 
-    return isinstance(future.exception(), TerminatedWorkerError)
-
-
-# --- in the calling process -------------------------------------------------------------------------------------------
+    return isinstance(future.exception(), BrokenProcessPool)
 
 
-@dataclass(eq=False)
-class _Process:
-    """A worker process, started with the first step, and the items it was given and has not finished."""
+def _executor(processes: int, turns: int) -> Any:
+    """Return an executor of processes that have one compute thread each and end with this one."""
+    from joblib.externals.loky import ProcessPoolExecutor
+    from joblib.externals.loky.backend import get_context
 
-    settings: Mapping[str, str]
-    given: dict[int, Any] = field(default_factory=dict)
-    _executor: Any = None
-
-    def step(self, run: str, work: Work) -> Future[Any]:
-        """Have the process start the items that it does not know yet, and wait for the next one to finish."""
-        if self._executor is None:
-            self._executor = _executor(self.settings)
-        with _keyboard_elsewhere():
-            found: Future[Any] = self._executor.submit(_step, run, work, dict(self.given))
-        return found
-
-    def attempt(self, work: Work, item: Any, lost: Callable[[Any], Any]) -> Any:
-        """Return the result of an item that the process works on alone."""
-        self.given[0] = item
-        future = self.step(uuid.uuid4().hex, work)
-        if _is_terminated(future):
-            self.restart()
-            return lost(item)
-        self.given.clear()
-        return future.result()[1]
-
-    def restart(self) -> dict[int, Any]:
-        """Forget the process, which has ended; return the items that it had."""
-        self.end()
-        had, self.given = self.given, {}
-        return had
-
-    def end(self) -> None:
-        """End the process at once."""
-        if self._executor is not None:
-            with _quiet_manager():
-                self._executor.shutdown(wait=True, kill_workers=True)
-            self._executor = None
+    given = os.getpid(), get_context("loky").Semaphore(turns)
+    return ProcessPoolExecutor(processes, initializer=_begin, initargs=given, env=dict.fromkeys(_THREADS, "1"))
 
 
-@contextmanager
-def _quiet_manager() -> Iterator[None]:
-    """Print no traceback of the thread of an executor that is ended, which may look for a step that it has given up."""
-    before = threading.excepthook
+def _submit(executor: Any, work: Callable[[Item], Result], item: Item) -> Future[Result]:
+    """Submit a call, which has failed if a process has ended before it."""
+    from joblib.externals.loky import BrokenProcessPool
 
-    def heard(failed: threading.ExceptHookArgs) -> None:
-        if failed.exc_type is not KeyError or failed.thread is None or failed.thread.name != "ExecutorManagerThread":
-            before(failed)
-
-    threading.excepthook = heard
     try:
-        yield
-    finally:
-        threading.excepthook = before
-
-
-_idle: list[_Process] = []
-_idle_lock = threading.Lock()
-
-
-def _taken(count: int) -> list[_Process]:
-    """Return so many processes: idle ones first, if they were started with the settings of now."""
-    settings = {**_settings(), "": str(os.getpid())}
-    with _idle_lock:
-        idle, _idle[:] = list(_idle), []
-    fit = [process for process in idle if process.settings == settings]
-    for process in (*fit[count:], *(process for process in idle if process.settings != settings)):
-        if process.settings[""] == settings[""]:  # not those of a parent that was forked
-            process.end()
-    return fit[:count] + [_Process(settings) for _ in range(count - len(fit))]
-
-
-def _put_back(crews: Sequence[_Process], *, end: bool) -> None:
-    if end:
-        for process in crews:
-            process.end()
-        return
-    with _idle_lock:
-        _idle.extend(crews)
-
-
-@atexit.register
-def _end_idle() -> None:
-    with _idle_lock:
-        idle, _idle[:] = list(_idle), []
-    for process in idle:
-        if process.settings[""] == str(os.getpid()):
-            with suppress(Exception):
-                process.end()
-
-
-def _executor(settings: Mapping[str, str]) -> Any:
-    """Return an executor of one process. Unlike a pool, it lets the caller choose the process of a call."""
-    from joblib.externals.loky.process_executor import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(
-        max_workers=1,
-        timeout=_IDLE_SECONDS,
-        initializer=_begin,
-        initargs=(os.getpid(), {name: value for name, value in settings.items() if name}),
-        env={**dict.fromkeys(_THREADS, "1"), _ARENAS: os.environ.get(_ARENAS, "2")},
-    )
-
-
-def _settings() -> dict[str, str]:
-    """Return the environment variables that configure where files are read and kept."""
-    return {name: value for name, value in os.environ.items() if name.startswith(("HFPOSEMB_", "HF_"))}
+        with _keyboard_elsewhere():
+            found: Future[Result] = executor.submit(work, item)
+    except BrokenProcessPool as error:
+        found = Future()
+        found.set_exception(error)
+    return found
 
 
 @contextmanager
@@ -445,62 +330,29 @@ def _keyboard_elsewhere() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# --- in a worker process ----------------------------------------------------------------------------------------------
+def _end(executor: Any) -> None:
+    """End the processes at once, without a traceback of their thread, which may look for a call that is given up."""
+    before = threading.excepthook
+
+    def heard(failed: threading.ExceptHookArgs) -> None:
+        if failed.exc_type is not KeyError or failed.thread is None or failed.thread.name != "ExecutorManagerThread":
+            before(failed)
+
+    threading.excepthook = heard
+    try:
+        executor.shutdown(wait=True, kill_workers=True)
+    finally:
+        threading.excepthook = before
 
 
-def _begin(process: int, settings: dict[str, str]) -> None:
-    """Prepare a worker: give it the parent's settings, and end it soon after the parent ends.
-
-    Without this, workers would outlive the parent by minutes.
-    """
-    os.environ.update(settings)
+def _begin(parent: int, turn: AbstractContextManager[object]) -> None:
+    """Prepare a worker, which ends soon after its parent: otherwise it would outlive it by minutes."""
+    global _turn
+    _turn = turn
 
     def watch() -> None:
-        while os.getppid() == process:
+        while os.getppid() == parent:
             time.sleep(0.5)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-class _Crew:
-    """The items of one run in this process, each in a thread."""
-
-    def __init__(self) -> None:
-        self.begun: set[int] = set()
-        self.finished: SimpleQueue[tuple[int, Any, BaseException | None]] = SimpleQueue()
-        self.turn = threading.Lock()
-
-    def start(self, number: int, item: Any, work: Work) -> None:
-        """Start an item."""
-
-        def run() -> None:
-            computing_turn.set(self.turn)
-            try:
-                result, error = work(item), None
-            except BaseException as raised:  # noqa: BLE001 - raised again where the result is taken
-                result, error = None, raised
-            self.finished.put((number, result, error))
-
-        self.begun.add(number)
-        threading.Thread(target=run, daemon=True).start()
-
-
-_crews: dict[str, _Crew] = {}
-
-
-def _step(run: str, work: Work, given: Mapping[int, Any]) -> tuple[int, Any]:
-    """Start those of the given items that were not started here yet; return the number and result of one that ends.
-
-    All items under way are given, because the process may be a new one: an old one ends when it has grown too large.
-    """
-    if run not in _crews:
-        _crews.clear()
-    crew = _crews.setdefault(run, _Crew())
-    for number, item in given.items():
-        if number not in crew.begun:
-            crew.start(number, item, work)
-    number, result, error = crew.finished.get()
-    if error is not None:
-        raise error
-    return number, result
