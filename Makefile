@@ -122,7 +122,8 @@ docs: $(VENV)/dev.stamp
 browser: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.browser.chromium >/dev/null 2>&1 \
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	     && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
+	     && apt-get update -qq >/dev/null 2>&1 && { apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 \
+	     || apt-get install -y -qq chromium >/dev/null 2>&1; }; } \
 	|| $(BIN)/python -m playwright install chromium >/dev/null 2>&1 || true
 
 # A wheel and an sdist whose bytes depend on the sources and the version of setuptools only, as an index wants them.
