@@ -27,6 +27,8 @@ FOREIGN_FORMATS = {
     ),
     **dict.fromkeys((".pb", ".meta"), _ARRAYS.format("tensorflow")),
     ".vec": _ARRAYS.format("gensim"),
+    **dict.fromkeys((".jit", ".ptl"), "save it with torch.save(torch.jit.load(path).state_dict(), 'model.pt')"),
+    ".pt2": "save it with torch.save(torch.export.load(path).state_dict, 'model.pt')",
     ".distcp": "gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt', and "
     "open that file",
     **dict.fromkeys((".tflite", ".mlmodel", ".engine"), "open the checkpoint that it was exported from"),

@@ -97,7 +97,7 @@ def unmatched(opened: Opened, known: str = "") -> str:
 
 
 def _on_offer(opened: Opened) -> str:
-    """Return what a source has instead of a table: its largest tensors of two axes, and how to name one.
+    """Return what a source has instead of a table: its largest tensors of a table's shape, and how to name one.
 
     From the Hub, no header is fetched for it.
     """
@@ -108,11 +108,11 @@ def _on_offer(opened: Opened) -> str:
     known = [name for name in names[:_MOST_READ] if opened.at_hand(name)]
     if largest := _largest(tensors, known):
         shown = (f"{name} {list(tensors.info(name).shape)}" for name in largest[:_LISTED])
-        said = f"its largest tensors of two axes are {', '.join(shown)}"
+        said = f"its largest tensors shaped like tables are {', '.join(shown)}"
     elif len(known) < len(names):
         said = f"its tensors include {_listed(near)}"
     else:
-        return f"none of its {len(names):,} tensors has two axes; they include {_listed(near)}"
+        return f"none of its {len(names):,} tensors is shaped like a table; they include {_listed(near)}"
     if isinstance(tensors, LiveTensors):
         return f'{said}; name one: tables={{"token": TENSOR}} or {{"position": TENSOR}}'
     return f"{said}; name one: ?token=TENSOR or ?position=TENSOR after the source's name"

@@ -107,6 +107,8 @@ def test_the_largest_tensors_are_named_where_names_are_numbered(tmp_path: Path) 
     tensors = {f"embedders.{number}.weight": np.zeros((40 + number, 8), np.float32) for number in range(3)}
     save_file(tensors | {"small.weight": np.zeros((2, 8), np.float32)}, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text('{"model_type": "mine"}', encoding="utf-8")
-    largest = r"its largest tensors of two axes are embedders\.2\.weight \[42, 8\], embedders\.1\.weight \[41, 8\]"
+    largest = (
+        r"its largest tensors shaped like tables are embedders\.2\.weight \[42, 8\], embedders\.1\.weight \[41, 8\]"
+    )
     with pytest.raises(MissingTableError, match=largest):
         _ = hpe.extract(tmp_path).token
