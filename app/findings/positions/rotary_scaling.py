@@ -56,18 +56,12 @@ ABOUT = (
 )
 
 
-def is_rotary(source: Opened) -> bool:
-    """Return whether the shown part of a source has rotary positions that can be computed."""
-    try:
-        return isinstance(source.position, Rotary)
-    except HfposembError:
-        return False  # the source's own panel shows the reason
-
-
 def scaling_panels(opened: Sequence[Opened], session: Session) -> Panels:
     """Draw the kernels of all scalings at four lengths, and declared against plain, for every rotary source."""
     panels: list[Panel] = []
-    for source in filter(is_rotary, opened):
+    for source in opened:
+        if not isinstance(source.encoding, Rotary):
+            continue
         try:
             panels += _of_source(source, session)
         except HfposembError as error:
