@@ -32,7 +32,7 @@ from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import BackgroundJob, JobRunner, umap_of
 from .guard import guarded
-from .library import Library, allowed, shared_library, source_key
+from .library import Library, shared_library, source_key
 from .opened import WAITING, Opened, split, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
@@ -356,7 +356,7 @@ class Session:
         """Return the key of a result of a whole source among those of the library."""
         tables = () if source.embeddings is None else source.embeddings.tables.values()
         commits = tuple(table.provenance.commit for table in tables)
-        return (*what, source_key(allowed(source.text, public=self.public), public=self.public), commits)
+        return (*what, source_key(source.text, public=self.public), commits)
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:
         """Return the PCA of a table, computed now if need be, with its quality if that is quick to measure."""

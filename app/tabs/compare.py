@@ -56,12 +56,16 @@ STARTING = f"<h2>Measuring the sources…</h2>{BONE}"
 
 
 class Layout:
-    """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word."""
+    """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word.
+
+    ``parts`` is the session that compares the chosen part of each source.
+    """
 
     def __init__(self, session: Session, jobs: ComparisonJobs) -> None:
         # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
         choices = named_pairs(session.first)
         self.part, self.pair, self.at = State(""), State("0-1" if choices else None), State(0)
+        self.parts = session.through(of_part, self.part)
         unseen_heading(TITLE, level=2)
         folded_controls()
         with gr.Row(elem_classes="controls"):
@@ -206,7 +210,7 @@ def tab(session: Session) -> None:
     layout = Layout(session, jobs)
     bind_drawing(session, layout, Handlers(session), jobs)
     keep_controls(session, layout)
-    bind_report(session, layout, jobs)
+    bind_report(layout, jobs)
 
 
 def _pair_field(found: Compared, chosen: str | None) -> Any:
@@ -224,7 +228,7 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: ComparisonJobs) -> None:
     """Bind what is drawn, the measurements behind it, and clicks on words."""
     at, part, chosen, measures, layouts = layout.at, layout.part, layout.pair, layout.measures, layout.layouts
-    drawn, parts = [layout.figures, layout.pairs, layout.pair_field, layout.again], session.through(of_part, part)
+    drawn, parts = [layout.figures, layout.pairs, layout.pair_field, layout.again], layout.parts
     parts.redraw(handlers.draw_figures, drawn, inputs=[chosen])
     parts.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, measures.done])
     parts.when([chosen.change], handlers.draw_pairs, [layout.pairs], inputs=[chosen])
@@ -238,9 +242,8 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: Com
     events = [chosen.change, layout.role.input, layout.method.input]
     parts.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
     parts.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
-    due = [session.due.change, part.change, *session.loads]
-    gr.on(due, jobs.begin, [session.due, part], measures.wanted, **QUIET)
-    layout.again.click(jobs.again, [session.due, part], measures.wanted, **QUIET)
+    parts.redraw(jobs.begin, [measures.wanted])
+    parts.when([layout.again.click], jobs.again, [measures.wanted])
     layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(
         handlers.pick,
@@ -259,9 +262,9 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("stack", layout.part, read=text_up_to(80))
 
 
-def bind_report(session: Session, layout: Layout, jobs: ComparisonJobs) -> None:
+def bind_report(layout: Layout, jobs: ComparisonJobs) -> None:
     """Bind the button that writes a report and downloads it."""
-    reports, asked = layout.reports, [session.due, layout.part]
-    layout.ask.click(jobs.again, asked, reports.wanted, **QUIET)
+    reports = layout.reports
+    layout.parts.when([layout.ask.click], jobs.again, [reports.wanted])
     written = reports.done.change(jobs.hand_over, [reports.wanted, reports.done], layout.save, **QUIET)
     written.then(None, layout.save, js=on_event("saveFile"), **QUIET)

@@ -174,17 +174,6 @@ class Handlers:
             return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
         return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
 
-    def draw_moment(
-        self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float
-    ) -> list[Any]:
-        """Draw another step of a run that has been read."""
-        run = self.asked(opened, of, role, pattern)
-        moment = None if run is None else self.known(run, at)
-        if moment is None:
-            return [gr.skip()] * 3
-        slider = of_steps(moment.found.steps, moment.place)
-        return [moment_panels(moment), course_panels(moment, figure), slider]
-
     def draw_course(self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> Any:
         """Draw another metric of a run that has been read."""
         run = self.asked(opened, of, role, pattern)
@@ -257,8 +246,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(draw_fields, [layout.which, of, layout.figure, by], inputs=[of, role, by], on=[role.input])
     events = [of.change, role.input, pattern.submit, pattern.blur]
     session.redraw(handlers.draw_run, drawn, inputs=asked, on=events)
-    session.when([work.done.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
-    session.when([at.change], handlers.draw_moment, drawn[:3], inputs=asked)
+    session.when([work.done.change, at.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
     session.when([by.change], handlers.draw_course, [layout.courses], inputs=asked)
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)

@@ -32,7 +32,7 @@ from ...jobs import measuring
 from ...recipes.comparison_snippets import comparison_recipe
 from ...recipes.writing import TOKEN_ROLES, Code, part_code, recipe
 from ...session.background_jobs import Request
-from ...session.library import allowed, source_key
+from ...session.library import source_key
 from ...session.opened import Opened
 from ...session.source_names import short_names
 from ...session.state import Session
@@ -141,7 +141,7 @@ def part_of(*sources: Opened) -> str:
 
 
 def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
-    return [source_key(allowed(text, public=public), public=public) for text in texts]
+    return [source_key(text, public=public) for text in texts]
 
 
 def quick(source: Opened) -> bool:
@@ -400,26 +400,16 @@ class ComparisonJobs:
 
     session: Session
 
-    def comparable(self, due: list[Any]) -> list[str]:
-        """Return the sources on the screen that were opened."""
-        return [source.text for source in self.session.shown(due) if source.embeddings is not None]
+    def begin(self, opened: Sequence[Opened]) -> list[Any]:
+        """Request chance levels and pairs as soon as the tab is drawn, unless they are known."""
+        wanted = [one[:2] for one in self.again(opened)]
+        return [one for one in wanted if self.session.library.results.get(self.measure(one).key) is None]
 
-    def taken(self, due: list[Any], part: str | None) -> str:
-        """Return the part that is compared, "" if no source has the selected one."""
-        return part_of(*of_part(self.session.shown(due), part))
-
-    def begin(self, due: list[Any], part: str | None) -> Any:
-        """Request chance levels and pairs as soon as the tab is drawn."""
-        having, part = self.comparable(due), self.taken(due, part)
-        if not having:
-            return []
-        key = comparison_key(having, public=self.session.public, part=part)
-        return [[having, part]] if self.session.library.results.get(key) is None else []
-
-    def again(self, due: list[Any], part: str | None) -> Any:
-        """Request the sources on the screen and their part, even if the same was requested before."""
-        having = self.comparable(due)
-        return [[having, self.taken(due, part), uuid4().hex]] if having else []
+    @staticmethod
+    def again(opened: Sequence[Opened]) -> list[Any]:
+        """Request the sources that were opened and their part, even if the same was requested before."""
+        texts = [source.text for source in opened if source.embeddings is not None]
+        return [[texts, part_of(*opened), uuid4().hex]] if texts else []
 
     def measure(self, wanted: Sequence[Any]) -> Request:
         """Return the chance levels and pairs for a job."""

@@ -18,7 +18,7 @@ from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import measuring
 from ...recipes.writing import TOKEN_ROLES, Code, command_line, pinned, recipe
 from ...session.background_jobs import BackgroundJob, Request
-from ...session.library import allowed, source_key
+from ...session.library import source_key
 from ..start.file_checks import has_files
 from .comparison import chosen_pair
 
@@ -93,7 +93,7 @@ QUESTIONS = (VOCABULARY, ORIGIN, MERGE)
 
 def pair_key(name: str, a: str, b: str, *, public: bool) -> Hashable:
     """Return the key under which the library keeps an answer. Raises ``HfposembError`` as ``allowed``."""
-    return (name, *(source_key(allowed(text, public=public), public=public) for text in (a, b)))
+    return (name, *(source_key(text, public=public) for text in (a, b)))
 
 
 def sides_of(opened: Sequence[Opened], chosen: str | None, session: Session) -> tuple[Opened, Opened] | None:

@@ -56,7 +56,7 @@ NOTHING = "nothing to do"
 
 def check_key(text: str, *, public: bool) -> Hashable:
     """Return the key under which the library keeps the check of a source. Raises ``HfposembError`` as ``allowed``."""
-    return (NAME, source_key(allowed(text, public=public), public=public))
+    return (NAME, source_key(text, public=public))
 
 
 def has_files(source: Opened, session: Session) -> bool:
