@@ -19,10 +19,13 @@ events call, and the functions ``bind_…`` and ``keep_controls`` connect the tw
 - ``session.redraw(draw, outputs, inputs=…, on=…)`` calls ``draw(opened, *inputs)`` when the sources change or an event
   of ``on`` fires, but only while the tab is visible. ``opened`` is a tuple of ``Opened`` in page order; one with an
   ``error`` has no ``embeddings``. ``draw`` returns the values of its outputs and never uses the network.
+- ``session.through(view, state)`` returns a session that draws ``view(opened, value)`` in place of ``opened``, such as
+  one part of each source; ``within=unfolded`` draws what is in a fold while that is open.
 - ``session.library.result(table, ("what", parameter, …), maker)`` computes a result once for all visitors;
   ``session.projection(table, method, dims)`` returns a PCA, or a UMAP if it is known.
-- ``session.jobs.bind(work)`` adds a progress line and returns a ``BackgroundJob``: ``draw`` sets its state ``wanted``,
-  and ``done`` changes when the job has finished, failed or been cancelled. ``session.jobs.lay_out`` computes UMAPs.
+- ``session.jobs.bind(asks)`` adds a progress line and returns a ``BackgroundJob``: ``draw`` sets its state ``wanted``,
+  a list, ``asks`` says what computes one of it, and ``done`` changes when all of it has been computed or has not.
+  ``session.jobs.layout`` asks for a UMAP.
 - ``session.keep("method", method)`` stores a control's value in the page's URL. Every control that affects what is
   shown is stored, and accordions are created by ``session.fold``.
 - Every ``PanelRow`` gets ``scope=session.scope``. A panel that shows numbers has a ``recipe``, which a test runs.
@@ -86,7 +89,6 @@ if TYPE_CHECKING:
 
     from hfposemb.tables.embeddings import Embeddings
 
-    from .server.mcp_server import McpServer
     from .server.reach import Reach
     from .session.first_models import FirstModels
     from .session.opened import Opened
@@ -388,7 +390,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
     from .server.gradio_patches import import_gradio
     from .server.reach import free_port, offers_sign_in, open_browser, reach
 
-    if fixed := _FIXED & options.keys():
+    if fixed := _SET & options.keys():
         raise InputError(f"launch sets {', '.join(sorted(fixed))} itself; set the address with host= and port=")
     own_folder()
     import_gradio()
@@ -414,7 +416,7 @@ def launch(  # noqa: PLR0913 - keywords with defaults
         say("Visitors can sign in with Hugging Face to open the models that their own account can read.")
     warming = children.warm_later(public=at.public) if warm else None
     try:
-        _serve(blocks, at, port, _tool_server(session) if mcp else None, first, sign_in=sign_in, **options)
+        _serve(blocks, at, port, session if mcp else None, first, sign_in=sign_in, **options)
     except HfposembError:
         if warming is not None:
             warming.set()
@@ -443,23 +445,20 @@ def _serves_tools(mcp: bool | None, *, login: bool) -> bool:
     return found and not login and (wanted == "true" or (wanted != "false" and on_a_space()))
 
 
-def _tool_server(session: Session) -> McpServer:
-    from .server.mcp_server import McpServer
-
-    return McpServer(session)
-
-
 def _serve(
     blocks: gr.Blocks,
     at: Reach,
     port: int | None,
-    tools: McpServer | None,
+    agents: Session | None,
     first: FirstModels | None,
     *,
     sign_in: bool,
     **options: Any,
 ) -> None:
-    """Start the server in its own thread. Raises ``HfposembError`` if it cannot listen."""
+    """Start the server in its own thread, with the tools for ``agents`` that a session has, if any.
+
+    Raises ``HfposembError`` if it cannot listen.
+    """
     from .components.theme import css, theme
     from .limits import MOST_EVENTS, MOST_RUNNING, MOST_SESSIONS
     from .server.reach import listening
@@ -467,7 +466,10 @@ def _serve(
     blocks.queue(max_size=MOST_EVENTS, default_concurrency_limit=2, api_open=False)
     login = bool(options["auth"])
     kwargs = _served(options.pop("app_kwargs", {}), first, public=at.public, login=login, sign_in=sign_in)
-    if tools is not None:
+    if agents is not None:
+        from .server.mcp_server import McpServer
+
+        tools = McpServer(agents)
         lifespan = partial(tools.lifespan, host=kwargs.get("lifespan"))
         kwargs |= {"routes": [*kwargs.get("routes", ()), *tools.routes], "lifespan": lifespan}
     options["app_kwargs"] = kwargs
@@ -477,22 +479,15 @@ def _serve(
         share=at.share,
         theme=theme(),
         css=css(),
-        max_file_size="1mb",
-        show_error=False,
-        run_history=False,
-        footer_links=["api"],
-        enable_monitoring=False,
-        pwa=False,
-        ssr_mode=False,
         state_session_capacity=MOST_SESSIONS,
         quiet=True,
         prevent_thread_lock=True,
-        mcp_server=False,  # ours is one of the routes
         max_threads=MOST_RUNNING,
+        **_FIXED,
         **options,
     )
     listening(start, at.host, port)
-    blocks.config["mcp_server"] = tools is not None  # the page about the API lists the tools
+    blocks.config["mcp_server"] = agents is not None  # the page about the API lists the tools
 
 
 def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
@@ -504,22 +499,19 @@ def _running(blocks: gr.Blocks, *, asked: int | None, blocking: bool) -> str:
     return f"Running on {blocks.local_url}{taken}{'; press Ctrl-C to stop' if blocking else ''}."
 
 
-_FIXED = {
-    "server_name",
-    "server_port",
-    "theme",
-    "css",
-    "max_file_size",
-    "show_error",
-    "run_history",
-    "footer_links",
-    "enable_monitoring",
-    "pwa",
-    "ssr_mode",
-    "mcp_server",
-    "max_threads",
-    "state_session_capacity",
+_FIXED: dict[str, Any] = {
+    "max_file_size": "1mb",
+    "show_error": False,
+    "run_history": False,
+    "footer_links": ["api"],
+    "enable_monitoring": False,
+    "pwa": False,
+    "ssr_mode": False,
+    "mcp_server": False,  # ours is one of the routes
 }
+"""Options of ``gr.Blocks.launch`` with one value."""
+
+_SET = {*_FIXED, "server_name", "server_port", "theme", "css", "max_threads", "state_session_capacity"}
 """Options of ``gr.Blocks.launch`` that ``launch`` sets."""
 
 

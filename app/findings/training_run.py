@@ -27,7 +27,7 @@ from ..components.plot import Drawing, Panel, Panels, ScaleBar
 from ..components.recipe import Recipe
 from ..limits import CHECKPOINTS, PUBLIC_CHECKPOINTS
 from ..recipes import comparison_snippets, writing
-from ..session.library import allowed, source_key
+from ..session.library import source_key
 from ..session.opened import Opened
 from ..session.source_names import short_name
 from .chosen_word import FIRST_WORDS
@@ -77,9 +77,8 @@ def in_folder(text: str, pattern: str, *, public: bool) -> int:
 def run_key(wanted: Sequence[Any], *, public: bool) -> Hashable:
     """Return the key of a run in the library's results. Raises ``SourceError`` for forbidden sources."""
     text, role, pattern, most = wanted[:ARGUMENTS]
-    source = allowed(text, public=public)
-    count = in_folder(text, pattern, public=public)
-    return ("training", role, pattern, most, count, source_key(source, public=public))
+    source = source_key(text, public=public)
+    return ("training", role, pattern, most, in_folder(text, pattern, public=public), source)
 
 
 @dataclass(frozen=True)

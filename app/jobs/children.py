@@ -7,7 +7,7 @@ done, when it is stopped, when its deadline passes, and when this process dies, 
 Guarantees: a child in public mode has neither the tokens nor the secrets of this process's environment, and no more
 memory than its limit where the system can enforce one. Every failure becomes one line for the user: an error of
 hfposemb with its own message, a bug as a ``BugError`` with the child's traceback and the end of its stderr, and lack of
-memory as such if there is a sign of it. ``queue`` decides which job runs next.
+memory as such if there is a sign of it. ``queue`` decides which job runs next, ``measuring`` has the functions.
 """
 
 from __future__ import annotations
@@ -23,30 +23,18 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from io import TextIOWrapper
 from queue import Empty, SimpleQueue
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from hfposemb.bug_reports import SECRET
 from hfposemb.errors import CancelledError, HfposembError
 
 from ..failures import BugError
 from ..limits import PUBLIC_MEMORY, PUBLIC_SECONDS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from hfposemb.analysis.positions.probes import Probe
-    from hfposemb.analysis.projection.projecting import Projection
-    from hfposemb.comparison.aligned_maps import AlignedMaps
-    from hfposemb.comparison.results import Comparison
-    from hfposemb.surveys.training_run import Role, Trajectory
-    from hfposemb.tables.embeddings import Embeddings
 
 Report = Callable[[float, str], None]
 """Called by the work with the fraction done, 0 to 1, and a description of the current step."""
@@ -79,9 +67,6 @@ POLL = 0.25
 GRACE = 1.0
 """Seconds that a child has to exit by itself after it was asked to."""
 
-WORDS = ("king", "queen", "paris")
-"""Words for which a report lists the nearest neighbours."""
-
 STDERR_BYTES = 64 * 2**10
 """Number of bytes kept from the end of a child's stderr."""
 
@@ -112,10 +97,11 @@ class Progress:
     drafts: int = 0
 
     def __str__(self) -> str:
-        return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
+        return self.doing if self.left is None else f"{self.doing} · {duration(self.left)} left"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Format a time for humans: seconds, or minutes."""
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
 
@@ -186,7 +172,7 @@ class Job:
         self.deadline = None if deadline is None else self.started + deadline
         self._outcome: tuple[str, Any] | None = None
         self._stage: tuple[str, float, float] = ("", self.started, 0.0)
-        self._latest = Progress(0.0, "")
+        self._latest = Progress(0.0, "starting")
         self.draft: Any = None
         """The latest unfinished result."""
         self._stopped = self._killed = False
@@ -339,30 +325,6 @@ def warm_later(*, public: bool, after: float = WARM_AFTER) -> threading.Event:
     return called_off
 
 
-# --- functions that run in the child ----------------------------------------------------------------------------------
-
-
-def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
-    """Compute UMAP of a source's table, in the child, which reads the table itself; cached on disk.
-
-    The quality of a large one is not measured here, since the picture would have to wait for it.
-    """
-    from hfposemb.analysis.projection.cached_results import cached_projection
-
-    from .fetching import cache_of_results, extract, table_of
-    from .first_pictures import draft_of, quickly_measured
-
-    table = table_of(extract(source, public=public), role)
-    cache = cache_of_results(public=public)
-
-    def preview(rows: NDArray[np.int64], points: NDArray[np.float32]) -> None:
-        if isinstance(report, Reporter):
-            report.draft(draft_of(table, rows, points))
-
-    found = cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report, preview=preview)
-    return quickly_measured(found, table)
-
-
 def warm() -> None:
     """Compile UMAP, in the child, at the lowest priority."""
     from hfposemb.analysis.projection.umap_layout import warm_umap
@@ -370,115 +332,6 @@ def warm() -> None:
     with suppress(AttributeError, OSError):
         os.nice(19)
     warm_umap()
-
-
-def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
-    """Probe a source's positions and noise of the same size, in the child; return both errors by probe name."""
-    from hfposemb.analysis.positions.probes import noise_like
-    from hfposemb.analysis.positions.probes import position_probes as run
-
-    from .fetching import extract
-
-    report(0.0, "reading the table")
-    table = extract(source, public=public).tables[role]
-    found = run(table, progress=lambda share, doing: report(0.7 * share, doing))
-    noise = run(noise_like(table), seeds=range(2), progress=lambda share, doing: report(0.7 + 0.3 * share, doing))
-    return {name: (found[name], noise[name]) for name in found}
-
-
-def comparison(
-    sources: Sequence[str], draws: int, report: Report, *, part: str = "", public: bool = False
-) -> Comparison:
-    """Measure sources and compare them pairwise, in the child; chance levels shared by several are computed once.
-
-    ``part`` selects a part of those models that have it.
-    """
-    return _compared(opened(sources, report, part=part, public=public), draws, report, public=public)
-
-
-def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
-    from hfposemb.comparison.side_by_side import Run, compare
-
-    from .fetching import cache_of_results
-
-    run = Run(cache=cache_of_results(public=public), progress=report)
-    return compare(*opened, words=WORDS, draws=draws, run=run)
-
-
-def maps(
-    sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
-) -> AlignedMaps:
-    """Compute aligned maps of what two sources share, in the child."""
-    from hfposemb.comparison.aligned_maps import align_maps
-
-    left, right = opened(sources, report, part=part, public=public)
-    report(0.1, "computing a joint layout")
-    return align_maps(left, right, role, method="umap" if method == "umap" else "pca")
-
-
-def page(
-    sources: Sequence[str],
-    known: Comparison | None,
-    draws: int,
-    report: Report,
-    *,
-    part: str = "",
-    public: bool = False,
-) -> tuple[Comparison, str]:
-    """Return the comparison of sources, computed unless ``known``, and the report about it; runs in the child."""
-    from hfposemb.checkpoints.limits import PUBLIC_LIMITS
-    from hfposemb.reports.report import report as write
-    from hfposemb.vocabularies.comparing import vocabulary_pairs
-
-    from .fetching import publicly
-
-    models = opened(sources, report, part=part, public=public)
-    before = 0.0 if known is not None else 0.8
-    if known is None:
-        known = _compared(models, draws, lambda share, doing: report(before * share, doing), public=public)
-
-    def then(share: float, doing: str) -> None:
-        report(before + (1 - before) * share, doing)
-
-    pairs = publicly(lambda reader: vocabulary_pairs(models, token=reader, limits=PUBLIC_LIMITS)) if public else None
-    return known, write(*models, comparison=known, vocabularies=pairs, progress=then)
-
-
-@dataclass(frozen=True)
-class Training:
-    """A training run that was followed; ``total`` is the number of checkpoints it has."""
-
-    run: Trajectory
-    total: int
-
-
-def training(
-    source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
-) -> Training:
-    """Follow a table through the revisions of a source, in the child, which reads each of them."""
-    from hfposemb.surveys.source_lists import evenly_spaced, revisions
-    from hfposemb.surveys.training_run import trajectory
-    from hfposemb.surveys.worker_pool import Engine
-
-    from .fetching import extract, publicly
-
-    report(0.0, "looking for checkpoints")
-    named = partial(revisions, source, pattern)
-    found = publicly(lambda reader: named(token=reader)) if public else named()
-    read = partial(extract, public=public)
-    run = trajectory(
-        evenly_spaced(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read
-    )
-    return Training(run, len(found))
-
-
-def opened(sources: Sequence[str], report: Report, *, part: str = "", public: bool) -> list[Embeddings]:
-    """Open sources, in the child, reduced to a part if they have it."""
-    from .fetching import extract
-
-    report(0.0, "reading the tables")
-    found = [extract(source, public=public) for source in sources]
-    return [source.part(part) if part and part in source.positions else source for source in found]
 
 
 # --- child side of the protocol ---------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceE
 from hfposemb.progress import Progress, watching
 
 from ..failures import BugError
+from .children import duration
 from .lent import lent
 from .turns import Turns, asker
 from .visitor import Visitor
@@ -287,6 +288,5 @@ class Reading:
         if self.rate:
             said.append(f"{megabytes(int(self.rate))}/s")
         if self.rate and self.total:
-            left = max(1, round((self.total - self.done) / self.rate))
-            said.append(f"{f'{left} s' if left < 100 else f'{round(left / 60)} min'} left")
+            said.append(f"{duration((self.total - self.done) / self.rate)} left")
         return " · ".join(said)

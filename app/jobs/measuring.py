@@ -1,15 +1,22 @@
-"""Checks of files and measurements of large tables, which take seconds, run in a child process: see ``children``.
+"""What jobs compute, each in a child process that reads what it needs, of a Hub model from the local cache.
 
-This module imports nothing heavy. ``JobRunner.compute`` runs these functions; each reads the table itself, from the
-local cache if it is a Hub model.
+This module imports nothing heavy. In public mode each function reads within ``PUBLIC_LIMITS``, without this machine's
+token.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .children import Report, opened
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+from hfposemb.progress import watching
+
+from .children import Report, Reporter
+from .fetching import cache_of_results, extract, megabytes, publicly, table_of
+from .first_pictures import draft_of, first_picture, quickly_measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,47 +24,53 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hfposemb.analysis.positions.probes import Probe
     from hfposemb.analysis.projection.projecting import Projection
     from hfposemb.analysis.projection.quality import PointTrust
     from hfposemb.analysis.tokens.undertrained import UndertrainedTokens
     from hfposemb.checks.check_report import CheckReport
+    from hfposemb.comparison.aligned_maps import AlignedMaps
     from hfposemb.comparison.quantisation import QuantisationDamage
+    from hfposemb.comparison.results import Comparison
     from hfposemb.comparison.token_against_head import HeadComparison
+    from hfposemb.surveys.training_run import Role, Trajectory
+    from hfposemb.tables.embeddings import Embeddings
     from hfposemb.tables.table import EmbeddingTable
+
+T = TypeVar("T")
+
+WORDS = ("king", "queen", "paris")
+"""Words for which a report lists the nearest neighbours."""
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
 def check(source: str, report: Report, *, public: bool = False) -> CheckReport:
-    """Check a source's files, in the child; in public mode within ``PUBLIC_LIMITS``, without this machine's token."""
-    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
+    """Check a source's files."""
     from hfposemb.checks.running import check as run
-    from hfposemb.progress import watching
 
-    from .fetching import megabytes, publicly
-
-    report(0.0, "reading the files")
-    with watching(lambda progress: report(0.5, f"reading the files, {megabytes(progress.done)}")):
-        if public:
-            return publicly(lambda reader: run(source, token=reader, limits=PUBLIC_LIMITS))
-        return run(source, limits=DEFAULT_LIMITS)
+    return _read_with(partial(run, source), "reading the files", report, public=public)
 
 
 def vocabulary(a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
-    """Compare the vocabularies of two sources, in the child, within the same limits; return its JSON."""
-    from hfposemb.checkpoints.limits import DEFAULT_LIMITS, PUBLIC_LIMITS
-    from hfposemb.progress import watching
+    """Compare the vocabularies of two sources; return its JSON."""
     from hfposemb.vocabularies.comparing import vocabulary_difference as run
 
-    from .fetching import megabytes, publicly
+    return _read_with(partial(run, a, b), "reading the tokenizers", report, public=public).to_dict()
 
-    report(0.0, "reading the tokenizers")
-    with watching(lambda progress: report(0.5, f"reading the tokenizers, {megabytes(progress.done)}")):
+
+def _read_with(call: Callable[..., T], doing: str, report: Report, *, public: bool) -> T:
+    """Call what reads with a token and limits, and report how many bytes have come."""
+    report(0.0, doing)
+    with watching(lambda progress: report(0.5, f"{doing}, {megabytes(progress.done)}")):
         if public:
-            return publicly(lambda reader: run(a, b, token=reader, limits=PUBLIC_LIMITS)).to_dict()
-        return run(a, b, limits=DEFAULT_LIMITS).to_dict()
+            return publicly(lambda reader: call(token=reader, limits=PUBLIC_LIMITS))
+        return call(limits=DEFAULT_LIMITS)
 
 
 def of_rows(function: str, a: str, b: str, report: Report, *, public: bool = False) -> dict[str, Any]:
-    """Answer a question on rows of two sources, in the child, within the same limits; return its JSON.
+    """Answer a question on rows of two sources; return its JSON.
 
     Args:
         function: The function of ``hfposemb`` that answers, such as ``kinship``.
@@ -68,11 +81,101 @@ def of_rows(function: str, a: str, b: str, report: Report, *, public: bool = Fal
     """
     import hfposemb
 
-    from .fetching import extract
-
     report(0.0, "reading rows of both models")
     answer: dict[str, Any] = getattr(hfposemb, function)(*(extract(one, public=public) for one in (a, b))).to_dict()
     return answer
+
+
+# --- comparisons and runs ---------------------------------------------------------------------------------------------
+
+
+def comparison(
+    sources: Sequence[str], draws: int, report: Report, *, part: str = "", public: bool = False
+) -> Comparison:
+    """Measure sources and compare them pairwise, in the child; chance levels shared by several are computed once.
+
+    ``part`` selects a part of those models that have it.
+    """
+    return _compared(opened(sources, report, part=part, public=public), draws, report, public=public)
+
+
+def _compared(opened: Sequence[Embeddings], draws: int, report: Report, *, public: bool) -> Comparison:
+    from hfposemb.comparison.side_by_side import Run, compare
+
+    run = Run(cache=cache_of_results(public=public), progress=report)
+    return compare(*opened, words=WORDS, draws=draws, run=run)
+
+
+def maps(
+    sources: Sequence[str], role: str, method: str, report: Report, *, part: str = "", public: bool = False
+) -> AlignedMaps:
+    """Compute aligned maps of what two sources share, in the child."""
+    from hfposemb.comparison.aligned_maps import align_maps
+
+    left, right = opened(sources, report, part=part, public=public)
+    report(0.1, "computing a joint layout")
+    return align_maps(left, right, role, method="umap" if method == "umap" else "pca")
+
+
+def page(
+    sources: Sequence[str],
+    known: Comparison | None,
+    draws: int,
+    report: Report,
+    *,
+    part: str = "",
+    public: bool = False,
+) -> tuple[Comparison, str]:
+    """Return the comparison of sources, computed unless ``known``, and the report about it; runs in the child."""
+    from hfposemb.reports.report import report as write
+    from hfposemb.vocabularies.comparing import vocabulary_pairs
+
+    models = opened(sources, report, part=part, public=public)
+    before = 0.0 if known is not None else 0.8
+    if known is None:
+        known = _compared(models, draws, lambda share, doing: report(before * share, doing), public=public)
+
+    def then(share: float, doing: str) -> None:
+        report(before + (1 - before) * share, doing)
+
+    pairs = publicly(lambda reader: vocabulary_pairs(models, token=reader, limits=PUBLIC_LIMITS)) if public else None
+    return known, write(*models, comparison=known, vocabularies=pairs, progress=then)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training run that was followed; ``total`` is the number of checkpoints it has."""
+
+    run: Trajectory
+    total: int
+
+
+def training(
+    source: str, role: Role, pattern: str, most: int, draws: int, report: Report, *, public: bool = False
+) -> Training:
+    """Follow a table through the revisions of a source, in the child, which reads each of them."""
+    from hfposemb.surveys.source_lists import evenly_spaced, revisions
+    from hfposemb.surveys.training_run import trajectory
+    from hfposemb.surveys.worker_pool import Engine
+
+    report(0.0, "looking for checkpoints")
+    named = partial(revisions, source, pattern)
+    found = publicly(lambda reader: named(token=reader)) if public else named()
+    read = partial(extract, public=public)
+    run = trajectory(
+        evenly_spaced(found, most), role=role, draws=draws, engine=Engine(workers=1), progress=report, read=read
+    )
+    return Training(run, len(found))
+
+
+def opened(sources: Sequence[str], report: Report, *, part: str = "", public: bool) -> list[Embeddings]:
+    """Open sources, in the child, reduced to a part if they have it."""
+    report(0.0, "reading the tables")
+    found = [extract(source, public=public) for source in sources]
+    return [source.part(part) if part and part in source.positions else source for source in found]
+
+
+# --- one table --------------------------------------------------------------------------------------------------------
 
 
 READING = 0.05
@@ -80,8 +183,6 @@ READING = 0.05
 
 
 def _table(source: str, role: str, report: Report, *, public: bool) -> EmbeddingTable:
-    from .fetching import extract, table_of
-
     report(0.0, "reading the table")
     table = table_of(extract(source, public=public), role)
     report(READING, "reading the table")
@@ -93,10 +194,38 @@ def _rest(report: Report, doing: str) -> Report:
     return lambda share, _: report(READING + (1 - READING) * share, doing)
 
 
+def umap(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
+    """Compute UMAP of a source's table, in the child, which reads the table itself; cached on disk.
+
+    The quality of a large one is not measured here, since the picture would have to wait for it.
+    """
+    from hfposemb.analysis.projection.cached_results import cached_projection
+
+    table = table_of(extract(source, public=public), role)
+    cache = cache_of_results(public=public)
+
+    def preview(rows: NDArray[np.int64], points: NDArray[np.float32]) -> None:
+        if isinstance(report, Reporter):
+            report.draft(draft_of(table, rows, points))
+
+    found = cached_projection(cache, table, method="umap", dims=dims, seed=0, progress=report, preview=preview)
+    return quickly_measured(found, table)
+
+
+def probes(source: str, role: str, report: Report, *, public: bool = False) -> dict[str, tuple[Probe, Probe]]:
+    """Probe a source's positions and noise of the same size, in the child; return both errors by probe name."""
+    from hfposemb.analysis.positions.probes import noise_like
+    from hfposemb.analysis.positions.probes import position_probes as run
+
+    report(0.0, "reading the table")
+    table = extract(source, public=public).tables[role]
+    found = run(table, progress=lambda share, doing: report(0.7 * share, doing))
+    noise = run(noise_like(table), seeds=range(2), progress=lambda share, doing: report(0.7 + 0.3 * share, doing))
+    return {name: (found[name], noise[name]) for name in found}
+
+
 def pca(source: str, role: str, dims: int, report: Report, *, public: bool = False) -> Projection:
     """Project a table by PCA, without measuring the projection's quality, which is a separate job."""
-    from .first_pictures import first_picture
-
     return first_picture(_table(source, role, report, public=public), dims, _rest(report, "PCA"))
 
 

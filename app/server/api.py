@@ -42,11 +42,11 @@ from ..findings.compare.pair_questions import MERGE, ORIGIN, VOCABULARY, PairQue
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
-from ..jobs import children, measuring
+from ..jobs import measuring
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_QUERY
-from ..session.background_jobs import umap_key, umap_of
+from ..session.background_jobs import Request, umap_key, umap_of
 from ..session.source_names import short_name
 from ..session.state import Session
 from . import parameters as kinds
@@ -208,26 +208,18 @@ class ModelAccess:
 
     async def in_child(self, request: gr.Request, key: Hashable, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run heavy work through the job queue, as the page does, unless its result is cached."""
-        if self.session.library.results.get(key) is None:
-            visitor, call = Visitor.of(request, public=self.session.public), f"api/{uuid4().hex}"
-            async with aclosing(self.session.jobs.compute(visitor, call, key, arguments, work, *arguments)) as steps:
-                async for _ in steps:
-                    pass
+        visitor, call = Visitor.of(request, public=self.session.public), f"api/{uuid4().hex}"
+        asks = partial(Request, key, work)
+        async with aclosing(self.session.jobs.run(visitor, call, [arguments], asks)) as steps:
+            async for _ in steps:
+                pass
         if (found := self.session.library.results.get(key)) is None:
             raise HfposembError("the result is no longer available; send the request again")
         return found
 
 
-@dataclass(frozen=True)
-class Endpoints:
+class Endpoints(ModelAccess):
     """The endpoints. Their docstrings are what clients of the API and agents see."""
-
-    session: Session
-
-    @property
-    def models(self) -> ModelAccess:
-        """What opens models and runs heavy work."""
-        return ModelAccess(self.session)
 
     async def info(self, source: kinds.Source) -> dict[str, Any]:
         """Describe a model's token and position embedding tables without reading them: start here.
@@ -237,7 +229,7 @@ class Endpoints:
         a model on the Hub only headers and configuration are read, some kilobytes. Further sources are a branch, tag or
         commit as "owner/name@revision", "sample:bert", "sample:gpt2", and "random:512x384" for an untrained table.
         """
-        return describe(await self.models.opened(source))
+        return describe(await self.opened(source))
 
     async def search(
         self,
@@ -256,8 +248,8 @@ class Endpoints:
         wanted = query.strip()
         if not 0 < len(wanted) <= LONGEST_QUERY:
             raise InputError(f"query must have 1 to {LONGEST_QUERY} characters; got {len(wanted)}")
-        _, rows = await self.models.chosen(source, table, read=False)
-        found = await self.models.computed(token_search.matched, rows, wanted, regex=regex)
+        _, rows = await self.chosen(source, table, read=False)
+        found = await self.computed(token_search.matched, rows, wanted, regex=regex)
         shown = found[offset : offset + limit]
         matches = [{"row": row, "label": rows.labels[row]} for row in shown]
         return {"table": rows.name, "query": wanted, "found": len(found), "of": rows.shape[0], "matches": matches}
@@ -269,8 +261,8 @@ class Endpoints:
         piece its id, its position, the norms of its token vector, of its position vector, of their sum and of what
         enters the first layer, and the cosine of the sum with the token vector alone.
         """
-        found = await self.models.opened(source, "position", "inputs", *(["token"] if neighbours else []))
-        return {"source": found.name, **await self.models.computed(input_facts, found, text, neighbours=neighbours)}
+        found = await self.opened(source, "position", "inputs", *(["token"] if neighbours else []))
+        return {"source": found.name, **await self.computed(input_facts, found, text, neighbours=neighbours)}
 
     async def neighbours(
         self,
@@ -286,10 +278,10 @@ class Endpoints:
         Returns the row number, label and similarity of each, and the table's anisotropy, the mean cosine of random
         pairs: where it is large, every cosine is, and centred=true separates the rows.
         """
-        _, rows = await self.models.chosen(source, table)
+        _, rows = await self.chosen(source, table)
         search: Any = nearest  # overloaded
         asked = typed(str(query))
-        found = await self.models.computed(search, rows, asked, k=limit, metric=metric, centred=centred)
+        found = await self.computed(search, rows, asked, k=limit, metric=metric, centred=centred)
         return {"table": rows.name, **found.to_dict()}
 
     async def similarity(
@@ -306,8 +298,8 @@ class Endpoints:
         rank of each row among the neighbours of the other, 1 for the nearest.
         """
         asked = [typed(str(row)) for row in rows]
-        _, whole = await self.models.chosen(source, table)
-        found = await self.models.computed(pair_similarities, whole, asked, metric=metric, centred=centred)
+        _, whole = await self.chosen(source, table)
+        found = await self.computed(pair_similarities, whole, asked, metric=metric, centred=centred)
         return {"table": whole.name, **found.to_dict()}
 
     async def project(
@@ -324,15 +316,15 @@ class Endpoints:
         Returns the share of variance that each dimension explains, trustworthiness, continuity and the share of
         nearest neighbours that the map keeps, beside what chance keeps; then [row, label, coordinates…] of each point.
         """
-        role, rows = await self.models.chosen(source, table)
+        role, rows = await self.chosen(source, table)
         if method == "pca":
-            found = await self.models.computed(self.session.pca, rows, dims)
+            found = await self.computed(self.session.pca, rows, dims)
         else:
             library = self.session.library
             await asyncio.to_thread(umap_of, library, rows, dims)  # if it is included, it is among the results then
             key = umap_key(library, rows, dims)
-            found = await self.models.in_child(request, key, children.umap, source, role, dims)
-        quality = await self.models.computed(quality_of, self.session, rows, found)
+            found = await self.in_child(request, key, measuring.umap, source, role, dims)
+        quality = await self.computed(quality_of, self.session, rows, found)
         ratio = found.explained_variance_ratio
         return {
             "table": rows.name,
@@ -361,9 +353,9 @@ class Endpoints:
         """
         texts = list(dict.fromkeys(sources))
         for text in texts:
-            await self.models.opened(text, "position", "token")
+            await self.opened(text, "position", "token")
         key = comparison_key(texts, public=self.session.public)
-        return document(await self.models.in_child(request, key, children.comparison, texts, limits.COMPARISON_DRAWS))
+        return document(await self.in_child(request, key, measuring.comparison, texts, limits.COMPARISON_DRAWS))
 
     async def check(self, request: gr.Request, source: kinds.Source) -> dict[str, Any]:
         """Look for faults in a model's files: configuration, weights and tokenizer are compared with each other.
@@ -372,7 +364,7 @@ class Endpoints:
         executed, and of a model on the Hub at most 2 MB are read.
         """
         key = check_key(source, public=self.session.public)
-        report: CheckReport = await self.models.in_child(request, key, measuring.check, source)
+        report: CheckReport = await self.in_child(request, key, measuring.check, source)
         return report.to_json()
 
     async def vocabulary(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
@@ -401,7 +393,7 @@ class Endpoints:
 
     async def _answered(self, question: PairQuestion, request: gr.Request, source: str, other: str) -> dict[str, Any]:
         key = pair_key(question.name, source, other, public=self.session.public)
-        found: dict[str, Any] = await self.models.in_child(request, key, question.compute, source, other)
+        found: dict[str, Any] = await self.in_child(request, key, question.compute, source, other)
         return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -17,7 +16,7 @@ from gradio.server_messages import UnexpectedErrorMessage
 from starlette.responses import PlainTextResponse, Response
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MOST_STREAMS = 4
 """Streams that a session has at the same time. A page has one, and for a moment two."""
@@ -30,7 +29,7 @@ _CALL = re.compile(r".*/gradio_api/call/(?:v2/)?\w+/(\w+)")
 class EventStreams:
     """ASGI middleware in front of Gradio's queue."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._open: Counter[str] = Counter()
 

@@ -6,20 +6,19 @@ there is no such endpoint, or the body holds what cannot be written into an answ
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
 
 from hfposemb.text import one_line
 
 from ..failures import said_of
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger(__name__)
 
@@ -34,11 +33,11 @@ class FailedRequests:
         public: Whether others can reach the app.
     """
 
-    def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], *, public: bool) -> None:
+    def __init__(self, app: ASGIApp, *, public: bool) -> None:
         self.app = app
         self.public = public
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         started = False
 
@@ -55,9 +54,8 @@ class FailedRequests:
             status, said = told_of(error, public=self.public)
             LOG.warning("%s %s: %d, %s", scope["method"], one_line(scope["path"], width=80), status, _where(error))
             if not started:
-                headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-                await send({"type": "http.response.start", "status": status, "headers": headers})
-                await send({"type": "http.response.body", "body": json.dumps({"detail": said}).encode()})
+                answer = JSONResponse({"detail": said}, status, {"connection": "close"})
+                await answer(scope, receive, send)
 
 
 def told_of(error: Exception, *, public: bool) -> tuple[int, str]:

@@ -41,10 +41,9 @@ from . import parameters as kinds
 from .answer_schemas import output_schema
 from .api import Endpoint, Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs, text_of
-from .ownership import with_body
+from .messages import body_of, with_body
 from .parameters import Described
 from .reach import is_loopback, split_origin
-from .route_allowlist import body_of
 
 if TYPE_CHECKING:
     import gradio as gr

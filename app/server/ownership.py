@@ -16,23 +16,21 @@ import json
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from functools import partial
 from secrets import token_bytes
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
 from gradio.utils import abspath
-from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from ..session.accounts import ACCOUNT, Account, private_files
-from .route_allowlist import again, body_of
+from ..components.files import own_folders
+from ..session.accounts import ACCOUNT, Account
+from .messages import body_of, cached, rewritten, with_body
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_PAGES = 10_000
 """Pages of which is known who used them first."""
@@ -53,7 +51,7 @@ _LEFT = "This page was opened before you signed in or out; reload it."
 class Owned:
     """ASGI middleware behind ``SignedIn``, which says whose a request is."""
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._key = token_bytes(32)
         self._pages: OrderedDict[str, str] = OrderedDict()
@@ -67,15 +65,15 @@ class Owned:
         owner = "" if account is None else account.id
         path = scope["path"]
         answer: Response | None = None
-        if path.startswith(_FILE) and _within(path.removeprefix(_FILE), private_files()):
+        if path.startswith(_FILE) and _within(path.removeprefix(_FILE), own_folders()):
             mine = account is not None and _within(path.removeprefix(_FILE), account.files.folder)
-            send, answer = _unkept(send), None if mine else _NO_FILE
+            send, answer = cached(send, "private, no-store"), None if mine else _NO_FILE
         elif scope["method"] == "POST" and _BODIES.fullmatch(path):
             body = await body_of(receive)
             answer, body = self._written(scope, body, owner)
             scope, receive = with_body(scope, body, receive)
             if _CALL.fullmatch(path):
-                send = self._signing(send, owner)
+                send = rewritten(send, partial(self._signed, owner))
         elif (called := _CALLED.fullmatch(path)) is not None:
             event = called[2][:-_DIGITS]
             signed = event + self._sign(event, owner)
@@ -113,28 +111,12 @@ class Owned:
     def _sign(self, event: str, owner: str) -> str:
         return hmac.new(self._key, f"{event} {owner}".encode(), "sha256").hexdigest()[:_DIGITS]
 
-    def _signing(self, send: Send, owner: str) -> Send:
-        """Sign the name of the event in the answer that is sent."""
-        start: Message = {}
-        parts: list[bytes] = []
-
-        async def sign(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                return
-            parts.append(message.get("body", b""))
-            if message.get("more_body"):
-                return
-            content = b"".join(parts)
-            if start["status"] == 200:
-                event = json.loads(content)["event_id"]
-                content = json.dumps({"event_id": event + self._sign(event, owner)}).encode()
-            MutableHeaders(raw=start["headers"])["content-length"] = str(len(content))
-            await send(start)
-            await send({"type": "http.response.body", "body": content})
-
-        return sign
+    def _signed(self, owner: str, start: Message, body: bytes) -> bytes:
+        """Return the answer to a call with the name of its event signed."""
+        if start["status"] != 200:
+            return body
+        event = json.loads(body)["event_id"]
+        return json.dumps({"event_id": event + self._sign(event, owner)}).encode()
 
 
 def _own(session: str, owner: str) -> str:
@@ -149,23 +131,5 @@ def _within(path: str, folder: os.PathLike[str]) -> bool:
     return False
 
 
-def _unkept(send: Send) -> Send:
-    """Let no browser and no proxy keep what is sent."""
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(raw=message["headers"])["cache-control"] = "private, no-store"
-        await send(message)
-
-    return sending
-
-
 def _at(scope: Scope, path: str) -> Scope:
     return scope if path == scope["path"] else {**scope, "path": path, "raw_path": path.encode()}
-
-
-def with_body(scope: Scope, body: bytes, receive: Receive) -> tuple[Scope, Receive]:
-    """Return a request with another body."""
-    headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
-    scope = {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
-    return scope, again(body, receive)

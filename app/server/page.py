@@ -1,7 +1,8 @@
-"""The app's own page: one that answers every failure with one line, and fills in what a call leaves out.
+"""The app's own page: one that answers every failure with one line, fills in what a call leaves out, and forgets.
 
 Gradio prints the traceback of what fails before or after a handler, and answers that there was an error, but not which.
-A panel in somebody else's page is guarded by ``session.guard`` alone.
+A panel in somebody else's page is guarded by ``session.guard`` alone. And it keeps a copy of the page, a megabyte or
+two, of each of the last sessions; a call of a program is a session too.
 """
 
 from __future__ import annotations
@@ -9,19 +10,31 @@ from __future__ import annotations
 import html
 import inspect
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import gradio as gr
+from gradio.blocks_events import BlocksMeta
 from gradio.exceptions import InvalidPathError
 
 from hfposemb.text import one_line
 
+from ..components.files import files_of
 from ..failures import said_of
-from ..session.accounts import VisitedPage
+from ..limits import LEFT_SECONDS
+from ..session.accounts import visit
 
 
-class Page(VisitedPage):
-    """The page of an app."""
+class _NoStub(BlocksMeta):
+    """Gradio's metaclass of pages, except that it writes no ``.pyi`` file."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        """Create the class without listeners of its own: it inherits those of its base."""
+        return type.__new__(cls, name, bases, attrs)
+
+
+class Page(gr.Blocks, metaclass=_NoStub):
+    """The page of an app: its files belong to whom they are made for (``components.files``), its sessions end."""
 
     public = False
     """Whether others can reach it."""
@@ -38,9 +51,11 @@ class Page(VisitedPage):
             raise _refusal("this event has values that its controls cannot have; reload the page") from error
 
     async def process_api(self, *values: Any, **named: Any) -> Any:
-        """Run a listener or an endpoint."""
+        """Run a listener or an endpoint, and write what the page then fetches."""
+        account = visit(named.get("request")).account
         try:
-            return await super().process_api(*values, **named)
+            with files_of(None if account is None else account.files):
+                found = await super().process_api(*values, **named)
         except gr.Error as error:
             error.print_exception = False
             raise
@@ -48,6 +63,24 @@ class Page(VisitedPage):
             raise _refusal("this event names a file that the page was not given; reload the page") from error
         except Exception as error:
             raise _refusal(said_of(error, public=self.public)) from error
+        called = named.get("session_hash") == named.get("event_id") and not found.get("is_generating")
+        self._forget(named.get("session_hash") if called else None)
+        return found
+
+    def _forget(self, called: str | None) -> None:
+        """Drop the session of a program that was answered, and those of pages that were left a while ago.
+
+        Gradio keeps how long each listener took for ever, and with it a tab that one visitor has opened.
+        """
+        times = self._queue.process_time_per_fn
+        for listener in [one for one in times if one.rendered_in is not None]:
+            del times[listener]
+        sessions, used = self.state_holder.session_data, self.state_holder.time_last_used
+        before = datetime.now() - timedelta(seconds=LEFT_SECONDS)
+        left = [name for name, session in list(sessions.items()) if session.is_closed and used[name] < before]
+        for name in [*left, *filter(None, [called])]:
+            sessions.pop(name, None)
+            used.pop(name, None)
 
 
 def with_defaults(endpoint: Any, values: Sequence[Any]) -> list[Any]:

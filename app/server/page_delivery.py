@@ -8,12 +8,12 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 
@@ -22,9 +22,10 @@ from ..components.plot import SCRIPT
 from ..limits import MOST_SOURCES
 from ..session.address import MODELS, TAB, read, sources_of
 from ..session.source_names import short_names
+from .messages import cached, rewritten
 
 if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PICTURE_PATH = "/preview.png"
 PICTURE = Path(__file__).parents[1] / "static" / "preview.png"
@@ -109,20 +110,18 @@ class PageDelivery:
     ``begins`` returns the query that a page begins with instead of the one that was asked for; "" for the same.
     """
 
-    def __init__(
-        self, app: Callable[[Scope, Receive, Send], Awaitable[None]], begins: Callable[[str], str] | None = None
-    ) -> None:
+    def __init__(self, app: ASGIApp, begins: Callable[[str], str] | None = None) -> None:
         self.app = app
         self.begins = begins
         self.compressed = GZipMiddleware(app, compresslevel=6)
-        self.page = GZipMiddleware(_Previewed(app), compresslevel=6)
+        self.page = GZipMiddleware(self._previewed, compresslevel=6)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         path = scope["path"] if scope["type"] == "http" else None
         if path == PICTURE_PATH:
-            cached = {"Cache-Control": "public, max-age=86400"}
-            await Response(picture(), media_type="image/png", headers=cached)(scope, receive, send)
+            day = {"Cache-Control": "public, max-age=86400"}
+            await Response(picture(), media_type="image/png", headers=day)(scope, receive, send)
         elif path == "/":
             query = scope.get("query_string", b"").decode("latin-1")
             if self.begins is not None and (other := self.begins(query)):
@@ -132,23 +131,18 @@ class PageDelivery:
         elif path is not None and path.rpartition("/")[2] in DESCRIPTIONS:
             await self.compressed(scope, receive, send)
         elif path is not None and (_MODULE.fullmatch(path) or _is_script(path)):
-            await self.app(scope, receive, partial(_send_kept, send))
+            await self.app(scope, receive, cached(send, KEEP, only=200))
         else:
             await self.app(scope, receive, send)
+
+    async def _previewed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Write the preview of the link and the app's script into the page."""
+        await self.app(scope, receive, rewritten(send, partial(_written, scope)))
 
 
 def _is_script(path: str) -> bool:
     """Return whether a path is that of a script or style sheet of rows, in a folder with a new name for every start."""
     return path.rpartition("/")[0] == f"/gradio_api/file={shared().folder}"
-
-
-async def _send_kept(send: Send, message: Message) -> None:
-    """Send a part of a file that a browser need not ask for again."""
-    if message["type"] == "http.response.start" and message["status"] == 200:
-        headers = MutableHeaders(raw=list(message["headers"]))
-        headers["cache-control"] = KEEP
-        message = {**message, "headers": headers.raw}
-    await send(message)
 
 
 def with_script(page: str, path: str) -> str:
@@ -167,44 +161,14 @@ def with_script(page: str, path: str) -> str:
     return page.replace("</head>", tag, 1)
 
 
-class _Previewed:
-    """ASGI middleware that writes the preview of the link and the app's script into the page."""
-
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start: Message = {}
-        parts: list[bytes] = []
-
-        async def keep(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
-                if not _is_html(message):
-                    await send(message)
-            elif not _is_html(start):
-                await send(message)
-            else:
-                parts.append(message.get("body", b""))
-                if not message.get("more_body", False):
-                    await _send_page(scope, start, b"".join(parts), send)
-
-        await self.app(scope, receive, keep)
-
-
-def _is_html(start: Mapping[str, Any]) -> bool:
-    return start["status"] == 200 and Headers(raw=start["headers"]).get("content-type", "").startswith("text/html")
-
-
-async def _send_page(scope: Scope, start: Message, body: bytes, send: Send) -> None:
+def _written(scope: Scope, start: Message, body: bytes) -> bytes:
+    """Return the page with its preview and script; any other answer, such as one without a body, as it is."""
+    kind = Headers(raw=start["headers"]).get("content-type", "")
+    if not body or start["status"] != 200 or not kind.startswith("text/html"):
+        return body
     query = scope.get("query_string", b"").decode("latin-1")
     page = with_preview(body.decode(), query=query, origin=_origin(scope))
-    content = with_script(page, str(shared().folder / SCRIPT)).encode()
-    headers = MutableHeaders(raw=list(start["headers"]))
-    headers["content-length"] = str(len(content))
-    await send({**start, "headers": headers.raw})
-    await send({"type": "http.response.body", "body": content if scope["method"] != "HEAD" else b""})
+    return with_script(page, str(shared().folder / SCRIPT)).encode()
 
 
 def _origin(scope: Scope) -> str:

@@ -1,4 +1,4 @@
-"""Route allow-list for public mode. This module imports nothing heavy.
+"""Route allow-list for public mode.
 
 Gradio serves more routes than this app uses: uploads, a proxy, functions of components, recordings, a way around the
 queue. Guarantees in public mode: every route not listed here is answered with 403, a request body has at most
@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import PlainTextResponse
 
 from ..limits import REQUEST_BYTES
+from .messages import body_of, with_body
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _READ = re.compile(
     r"/|/config/?|/theme\.css|/robots\.txt|/favicon\.ico|/preview\.png|/manifest\.json|/pwa_icon(/[0-9]+)?|/(assets|static|svelte)/.+"
@@ -43,12 +45,7 @@ class Doors:
     """
 
     def __init__(
-        self,
-        app: Callable[[Scope, Receive, Send], Awaitable[None]],
-        *,
-        folders: Sequence[str] = (),
-        login: bool = False,
-        sign_in: bool = False,
+        self, app: ASGIApp, *, folders: Sequence[str] = (), login: bool = False, sign_in: bool = False
     ) -> None:
         self.app = app
         self.folders, self.login, self.sign_in = tuple(folders), login, sign_in
@@ -58,16 +55,14 @@ class Doors:
         refused = _refused(scope, folders=self.folders, login=self.login, sign_in=self.sign_in)
         if refused is None and scope["type"] == "http" and scope["method"] == "POST":
             body = await body_of(receive)
-            refused, receive = self._refused_body(scope, body), again(body, receive)
+            refused, (scope, receive) = self._refused_body(scope, body), with_body(scope, body, receive)
         if refused is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
             status, said = refused
-            headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": said.encode()})
+            await PlainTextResponse(said, status, {"connection": "close"})(scope, receive, send)
 
     def _refused_body(self, scope: Scope, body: bytes) -> tuple[int, str] | None:
         """Return the status and message for a body that is no JSON or names a file that no page was given."""
@@ -80,26 +75,6 @@ class Doors:
         if all(_is_served(f"{_FILE}{path}", self.folders) for path in named):
             return None
         return 403, "the request names a file, and this page takes none\n"
-
-
-async def body_of(receive: Receive) -> bytes:
-    """Read a body, whose length is bounded by ``_refused``; what is there if the client leaves."""
-    parts = []
-    while (message := await receive())["type"] == "http.request":
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            break
-    return b"".join(parts)
-
-
-def again(body: bytes, receive: Receive) -> Receive:
-    """Return a function that receives a body that was read, then what follows it."""
-    left = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def received() -> MutableMapping[str, Any]:
-        return left.pop() if left else await receive()
-
-    return received
 
 
 def _named_files(value: Any) -> Iterator[str]:

@@ -7,16 +7,17 @@ a random key instead, and the rest stays in the memory of this process: see ``se
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import PlainTextResponse, RedirectResponse
 
 from ..session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY
 from .reach import split_origin
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ROUTES = ("/login/huggingface", "/login/callback", "/logout")
 """Gradio's routes for signing in and out."""
@@ -30,7 +31,7 @@ class SignedIn:
     A request that another site makes a browser send comes without an account.
     """
 
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,7 +48,7 @@ class SignedIn:
         before = session.get(INFO)
         started = False
 
-        async def put_away(message: MutableMapping[str, Any]) -> None:
+        async def put_away(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -65,7 +66,8 @@ class SignedIn:
             declined = b"error=access_denied" in scope["query_string"]
             if not declined:
                 print(f"hfposemb: signing a visitor in failed: {type(error).__name__}", flush=True)
-            await _answer(send, declined=declined)
+            answer = RedirectResponse("/", 302) if declined else PlainTextResponse(FAILED, 502)
+            await answer(scope, receive, send)
 
 
 def _settle(session: dict[str, Any], key: object) -> None:
@@ -93,11 +95,3 @@ def _from_elsewhere(scope: Scope) -> bool:
     origin = headers.get(b"origin")
     hosts = [headers.get(b"host"), headers.get(b"x-forwarded-host"), *os.environ.get("SPACE_HOST", "").split(",")]
     return origin is not None and split_origin(origin).netloc not in filter(None, hosts)
-
-
-async def _answer(send: Send, *, declined: bool) -> None:
-    """Say that signing in failed, or lead back to the page if the visitor declined."""
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    headers += [(b"location", b"/")] if declined else []
-    await send({"type": "http.response.start", "status": 302 if declined else 502, "headers": headers})
-    await send({"type": "http.response.body", "body": FAILED.encode()})

@@ -14,22 +14,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from secrets import token_urlsafe
 from threading import RLock, Timer
 from typing import Any
 
-import gradio as gr
-from gradio.blocks_events import BlocksMeta
 from gradio.context import LocalContext
 
 from hfposemb.checkpoints.access import Visitor
 from hfposemb.errors import RefusedError, SourceError
 
-from ..components.files import OwnStore, files_of, own_folders, removed_at_exit
-from ..limits import LEFT_SECONDS, MOST_SIGNED_IN, SIGNED_IN_RESULT_BYTES, SIGNED_IN_SECONDS, SIGNED_IN_SOURCE_BYTES
+from ..components.files import OwnStore, removed_at_exit
+from ..limits import MOST_SIGNED_IN, SIGNED_IN_RESULT_BYTES, SIGNED_IN_SECONDS, SIGNED_IN_SOURCE_BYTES
 from .kept import Kept, Layered
 
 KEY = "hfposemb"
@@ -49,10 +46,6 @@ ACCOUNT = "hfposemb.account"
 
 An event keeps its account even if that is closed meanwhile: what it computes is never put where others find it.
 """
-
-
-private_files = own_folders
-"""Returns the folder of the files made for accounts."""
 
 
 @cache
@@ -208,43 +201,3 @@ def visit(request: Any = None) -> Visit:
     request = getattr(request or LocalContext.request.get(None), "request", None)
     scope = getattr(request, "scope", None) or {}
     return Visit(scope.get(ACCOUNT), offered=ACCOUNT in scope)
-
-
-class _NoStub(BlocksMeta):
-    """Gradio's metaclass of pages, except that it writes no ``.pyi`` file."""
-
-    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
-        """Create the class without listeners of its own: it inherits those of its base."""
-        return type.__new__(cls, name, bases, attrs)
-
-
-class VisitedPage(gr.Blocks, metaclass=_NoStub):
-    """A page whose files belong to whom they are made for, and whose sessions end: see ``components.files``.
-
-    Gradio keeps a copy of the page, a megabyte or two, of each of the last sessions. A call of a program is a
-    session too.
-    """
-
-    async def process_api(self, *values: Any, **options: Any) -> dict[str, Any]:
-        """Handle an event: compute, and write what the page then fetches."""
-        account = visit(options.get("request")).account
-        with files_of(None if account is None else account.files):
-            found = await super().process_api(*values, **options)
-        called = options.get("session_hash") == options.get("event_id") and not found.get("is_generating")
-        self._forget(options.get("session_hash") if called else None)
-        return found
-
-    def _forget(self, called: str | None) -> None:
-        """Drop the session of a program that was answered, and those of pages that were left a while ago.
-
-        Gradio keeps how long each listener took for ever, and with it a tab that one visitor has opened.
-        """
-        times = self._queue.process_time_per_fn
-        for listener in [one for one in times if one.rendered_in is not None]:
-            del times[listener]
-        sessions, used = self.state_holder.session_data, self.state_holder.time_last_used
-        before = datetime.now() - timedelta(seconds=LEFT_SECONDS)
-        left = [name for name, session in list(sessions.items()) if session.is_closed and used[name] < before]
-        for name in [*left, *filter(None, [called])]:
-            sessions.pop(name, None)
-            used.pop(name, None)

@@ -1,4 +1,4 @@
-"""Child-process work started by a tab: progress line, place in the queue, and result."""
+"""Child-process work started by a tab: what is wanted, its progress line, its place in the queue, and its result."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ import gradio as gr
 import numpy as np
 from numpy.typing import NDArray
 
-from hfposemb.errors import HfposembError
 from hfposemb.samples import folder
 from hfposemb.tables.table import EmbeddingTable
 
 from ..components.events import QUIET, State
 from ..components.lines import WORK_LINE, failed_line, work_line
 from ..failures import said_of
-from ..jobs import children
-from ..jobs.fetching import on_behalf, table_of
+from ..jobs import children, measuring
+from ..jobs.children import JobError
+from ..jobs.fetching import on_behalf
 from ..jobs.queue import LINE, WAIT, Ticket, in_line
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .accounts import visit
 from .library import Library
-from .source_names import short_name
 
 if TYPE_CHECKING:
     from hfposemb.analysis.projection.projecting import Projection
@@ -90,8 +89,24 @@ def _arrays() -> Mapping[str, NDArray[Any]]:
         return {name: file[name] for name in file.files}
 
 
-Work = Callable[[Visitor, str, Sequence[Any]], AsyncGenerator[children.Progress, None]]
-"""Does the work requested by a part of a visitor's page and yields its progress; closing it stops the work."""
+@dataclass(frozen=True)
+class Request:
+    """A result that a job computes: its ``key`` in the library, and the function of ``jobs`` with its arguments.
+
+    An error of one that has a ``name`` begins with it.
+    """
+
+    key: Hashable
+    work: Callable[..., Any]
+    arguments: Sequence[Any] = ()
+    name: str = ""
+
+
+Asks = Callable[[Any], Request]
+"""Returns what computes one of the things that a part of a page wants; asked again when its turn has come.
+
+Raises ``HfposembError`` if it cannot be computed.
+"""
 
 
 def umap_key(library: Library, table: EmbeddingTable, dims: int) -> Hashable:
@@ -124,24 +139,26 @@ class BackgroundJob:
     done: gr.State
 
     @staticmethod
-    def failed(done: Mapping[str, Any], wanted: Sequence[Sequence[Any]]) -> bool:
-        """Return whether ``done`` reports that computing ``wanted`` failed or was cancelled."""
-        return not done.get("ok", True) and done.get("wanted") == [list(one) for one in wanted]
+    def failed(done: Mapping[str, Any] | None, wanted: Sequence[Any]) -> bool:
+        """Return whether ``done`` reports of all that is ``wanted`` that computing it failed or was cancelled."""
+        if not done or done.get("ok", True):
+            return False
+        return bool(wanted) and all(one in done["wanted"] for one in wanted)
 
 
 @dataclass(frozen=True)
 class JobRunner:
-    """Runs the heavy work of tab ``key``; ``scope``, ``needs`` and ``running`` are those of ``Session``."""
+    """Runs the heavy work of tab ``key``; the fields are those of ``Session``, ``table`` its method."""
 
     library: Library
     public: bool
     scope: str
     key: str
-    needs: tuple[str, ...]
     running: dict[str, BackgroundJob]
+    table: Callable[[str, str], EmbeddingTable]
 
-    def bind(self, work: Work, *, name: str = "", label: str = "UMAP") -> BackgroundJob:
-        """Create a progress line and bind the handlers that run ``work`` when its turn in the queue comes.
+    def bind(self, asks: Asks, *, name: str = "", label: str = "UMAP") -> BackgroundJob:
+        """Create a progress line and bind the handlers that compute what is wanted, as ``run`` does.
 
         A tab with several background jobs gives each a ``name``.
         """
@@ -154,7 +171,7 @@ class JobRunner:
                 return
             line, ok, drafts = gr.update(visible=False), True, 0
             try:
-                async with aclosing(work(Visitor.of(request, public=self.public), part, wanted)) as steps:
+                async with aclosing(self.run(Visitor.of(request, public=self.public), part, wanted, asks)) as steps:
                     async for progress in steps:
                         fresh, drafts = progress.drafts > drafts, progress.drafts
                         shown = gr.update(value=work_line(progress, label=label), visible=True)
@@ -177,97 +194,74 @@ class JobRunner:
         self.running[part] = BackgroundJob(line, wanted, done)
         return self.running[part]
 
-    async def lay_out(self, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]) -> AsyncGenerator[Any, None]:
-        """Compute the UMAP projections ``[[source, role, dims], …]`` for a part of a visitor's page, with progress.
+    async def run(
+        self, visitor: Visitor, part: str, wanted: Sequence[Any], asks: Asks
+    ) -> AsyncGenerator[children.Progress, None]:
+        """Compute what a part of a visitor's page wants and is not known, one after the other, with progress.
 
         Raises ``BusyError`` if the queue is full, ``CancelledError`` if the job was stopped (without a message if the
-        visitor cancelled it), and other ``HfposembError`` subclasses if a job fails. Closing the generator kills the
-        child process.
+        visitor cancelled it), and other ``HfposembError`` subclasses if jobs fail, each of which leaves the others.
+        Closing the generator kills the child process.
         """
-        missing = [one for one in wanted if not self._laid_out(*one)]
+        missing = [one for one in wanted if not self._known(asks(one))]
         if not missing:
             return
-        async with LINE.join(visitor, part, wanted[0], result=("umap", *missing[0])) as ticket:
-            for text, role, dims in missing:
-                ticket.next([text, role, dims])
-                async for progress in self._turn(ticket, partial(self._laid_out, text, role, dims)):
-                    yield progress
-                yield children.Progress(0.0, f"reading {short_name(text)}")
-                found = await asyncio.to_thread(self.library.open, text, public=self.public)
-                key = umap_key(self.library, table_of(found, role), dims)
-                async with aclosing(self._run(ticket, key, children.umap, text, role, dims)) as steps:
-                    async for progress in steps:
-                        yield progress
+        failed = []
+        async with LINE.join(visitor, part, missing[0], result=asks(missing[0]).key) as ticket:
+            for one in missing:
+                ticket.next(one)
+                while (place := ticket.place()) and not self._known(asks(one)):  # from somebody else's job
+                    yield children.Progress(0.0, in_line(place))
+                    await asyncio.sleep(WAIT)
+                request = asks(one)
+                try:
+                    async with aclosing(self._run(ticket, request)) as steps:
+                        async for progress in steps:
+                            yield progress
+                except JobError as error:
+                    failed.append(f"{request.name}: {error}" if request.name else str(error))
+        if failed:
+            raise JobError("; ".join(failed))
 
-    async def compute(
-        self,
-        visitor: Visitor,
-        part: str,
-        key: Hashable,
-        doing: Any,
-        work: Callable[..., Any],
-        *arguments: Any,
-        late: Callable[[], Sequence[Any]] = tuple,
-    ) -> AsyncGenerator[children.Progress, None]:
-        """Run a function of ``jobs`` and store its result under ``key`` in the library's results.
-
-        Otherwise as ``lay_out``. ``doing`` is one item of the tab's ``wanted``. ``late`` returns further arguments when
-        the job starts, such as the result of another job that has finished meanwhile.
-        """
-        async with LINE.join(visitor, part, doing, result=key) as ticket:
-            async for progress in self._turn(ticket, lambda: self.library.results.get(key) is not None):
-                yield progress
-            async with aclosing(self._run(ticket, key, work, *arguments, *late())) as steps:
-                async for progress in steps:
-                    yield progress
+    def layout(self, one: Sequence[Any]) -> Request:
+        """Return what computes the UMAP projection ``[source, role, dims]`` of an open source."""
+        text, role, dims = one
+        table = self.table(text, role)
+        umap_of(self.library, table, dims)  # if it is included, it is among the results then
+        return Request(umap_key(self.library, table, dims), measuring.umap, one)
 
     def draft(self, table: EmbeddingTable, dims: int) -> Projection | None:
         """Return the UMAP projection of a table as far as it has been computed, if any of it has."""
         found: Projection | None = self.library.results.get(_draft_key(umap_key(self.library, table, dims)))
         return found
 
-    async def _turn(self, ticket: Ticket, known: Callable[[], bool]) -> AsyncGenerator[children.Progress, None]:
-        """Yield the place in the queue until the ticket is first, or somebody else's job has had the same result."""
-        while (place := ticket.place()) and not known():
-            yield children.Progress(0.0, in_line(place))
-            await asyncio.sleep(WAIT)
+    def _known(self, request: Request) -> bool:
+        return self.library.results.get(request.key) is not None
 
-    async def _run(
-        self, ticket: Ticket, key: Hashable, work: Callable[..., Any], *arguments: Any
-    ) -> AsyncGenerator[children.Progress, None]:
+    async def _run(self, ticket: Ticket, request: Request) -> AsyncGenerator[children.Progress, None]:
         """Run a job and store its result, unless an identical one has been stored meanwhile."""
-        results = self.library.results
-        if results.get(key) is not None:
+        if self._known(request):
             return
+        results = self.library.results
         bounds: dict[str, Any] = {"deadline": LONGEST_JOB}
         if self.public:
             bounds = {"deadline": PUBLIC_SECONDS, "memory": PUBLIC_MEMORY, "sealed": True}
-        work, account = partial(work, public=self.public), visit().account
+        work, account = partial(request.work, public=self.public), visit().account
         if account is not None:
             work = partial(on_behalf, account.visitor, work)  # which reaches the child through a pipe
         try:
-            job = await asyncio.to_thread(ticket.run, work, *arguments, **bounds)
+            job = await asyncio.to_thread(ticket.run, work, *request.arguments, **bounds)
             drafts = 0
             while (progress := job.poll(0.0)) is not None:
                 if progress.drafts > drafts:
-                    results.put(_draft_key(key), job.draft)
+                    results.put(_draft_key(request.key), job.draft)
                     drafts = progress.drafts
                 yield progress
                 await asyncio.sleep(children.POLL)
-            results.put(key, await asyncio.to_thread(ticket.result))
+            results.put(request.key, await asyncio.to_thread(ticket.result))
         finally:
             if account is not None:
                 account.clear_if_closed()
-
-    def _laid_out(self, text: str, role: str, dims: int) -> bool:
-        """Return whether the UMAP projection of an open source is known."""
-        try:
-            found = self.library.opened(text, self.needs, public=self.public)
-        except HfposembError:
-            return False
-        if found is None or role not in (*found.tables, "head"):
-            return False
-        return umap_of(self.library, table_of(found, role), dims) is not None
 
 
 def bind_stops(running: Mapping[str, BackgroundJob], *, public: bool) -> None:

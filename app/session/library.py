@@ -75,7 +75,7 @@ class Library:
 
     def _open(self, text: str, by: Visit, *, public: bool) -> Embeddings:
         source = allowed(text, public=public)
-        key, account = source_key(source, public=public), by.account if public else None
+        key, account = _key(source, public=public), by.account if public else None
         if account is not None and (own := account.sources.get(key)) is not None:
             return own  # type: ignore[no-any-return]
         try:
@@ -90,14 +90,14 @@ class Library:
         source = allowed(text, public=public)
         if not isinstance(source, HubSource):
             return self.open(text, public=public)
-        key, account = source_key(source, public=public), visit().account if public else None
+        key, account = _key(source, public=public), visit().account if public else None
         own = None if account is None else account.sources.get(key)
         found = self.sources.get(key) if own is None else own
         return found if found is not None and self._hold(found).read.issuperset(needs) else None
 
     def fetch(self, text: str, needs: Sequence[str], *, public: bool = False) -> tuple[Hashable, Work]:
         """Return a key and a function that fetches the needed parts of a source."""
-        by, key = visit(), source_key(allowed(text, public=public), public=public)
+        by, key = visit(), source_key(text, public=public)
         shelves = (self.sources,) if by.account is None else (self.sources, by.account.sources)
 
         def work(fetch: Fetch) -> None:
@@ -133,7 +133,7 @@ class Library:
 
     def shares(self, text: str) -> bool:
         """Return whether a Hub model was opened on a public page without anybody's token."""
-        return self.sources.get(source_key(allowed(text, public=True), public=True)) is not None
+        return self.sources.get(source_key(text, public=True)) is not None
 
     def _hold(self, found: Embeddings) -> _Held:
         with self._lock:
@@ -214,11 +214,15 @@ def allowed(text: str, *, public: bool) -> Source | LentSource:
     return source
 
 
-def source_key(source: Source | LentSource, *, public: bool = False) -> Hashable:
-    """Return a key that equivalent names of a source share.
+def source_key(text: str, *, public: bool = False) -> Hashable:
+    """Return a key that equivalent names of a source share. Raises ``SourceError`` for what public mode forbids.
 
     In public mode the key of a Hub source differs, so that visitors never get what was opened with a user's token.
     """
+    return _key(allowed(text, public=public), public=public)
+
+
+def _key(source: Source | LentSource, *, public: bool) -> Hashable:
     named, who = () if isinstance(source, LentSource) else with_bases(source), reader(public=public)
     states = [_state_of_files(local_path(one, who)) for one in named if isinstance(one, LocalSource)]
     return public and isinstance(source, HubSource), repr(source), *states

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from hfposemb.errors import MissingTableError, SourceError
+from hfposemb.errors import HfposembError, MissingTableError, SourceError
 from hfposemb.figures.style import listed
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.sources import LOCAL_PREFIXES
@@ -74,6 +74,14 @@ class Opened:
         if self.embeddings is None:
             raise SourceError(self.error)
         return self.embeddings.positions[self.part] if self.parts else self.embeddings.position
+
+    @property
+    def encoding(self) -> PositionEncoding | None:
+        """The same; ``None`` if there is none, for which the panel of the source itself shows the reason."""
+        try:
+            return self.position
+        except HfposembError:
+            return None
 
     def table(self, role: str) -> EmbeddingTable | None:
         """Return a table, or ``None`` if the source lacks it or was not opened.

@@ -16,6 +16,7 @@ from uuid import uuid4
 import gradio as gr
 from gradio.context import LocalContext
 
+from hfposemb.errors import HfposembError
 from hfposemb.figures.style import source_style
 from hfposemb.tables.table import EmbeddingTable
 from hfposemb.text import one_line
@@ -31,7 +32,7 @@ from ..limits import MOST_SOURCES
 from .address import Control, control
 from .background_jobs import BackgroundJob, JobRunner, umap_of
 from .guard import guarded
-from .library import Library, allowed, shared_library, source_key
+from .library import Library, shared_library, source_key
 from .opened import WAITING, Opened, split, waiting
 from .source_names import HUB_PRESETS, PRESETS, short_names
 
@@ -89,6 +90,18 @@ def _remember(place: Hashable, digest: bytes) -> None:
 
 
 Draw = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What a tab draws of the sources that are open: ``view(opened, value)``, with the value of a ``state``.
+
+    ``changes`` are the events after which it is drawn again.
+    """
+
+    view: Callable[[tuple[Opened, ...], Any], tuple[Opened, ...]]
+    state: gr.State
+    changes: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -152,12 +165,19 @@ class Session:
     view: gr.State = field(default_factory=lambda: State({}))
     """What the controls of late tabs hold that differs from the first paint, as text by their names in the URL."""
 
+    lens: Lens | None = None
+    """What is drawn of the sources, if that is not all of them: see ``through``."""
+
     loads: tuple[Any, ...] = ()
     """The event that follows the drawing of a late tab: see ``late_tabs``."""
 
     def at(self, key: str, needs: Sequence[str] = (), *, due: gr.State | None = None) -> Session:
         """Return the session for one tab: it needs the parts ``needs`` and is redrawn when ``due`` changes."""
         return replace(self, key=key, needs=tuple(needs), due=due or self.due)
+
+    def through(self, view: Callable[..., tuple[Opened, ...]], state: gr.State, *changes: Any) -> Session:
+        """Return a session that draws ``view(opened, value)``, again when the ``state`` changes and on ``changes``."""
+        return replace(self, lens=Lens(view, state, (state.change, *changes)))
 
     def open(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[Opened, ...]:
         """Open sources by name, each with the colour of its place; one that fails carries its error.
@@ -196,12 +216,16 @@ class Session:
         inputs: Sequence[Any] = (),
         on: Sequence[Any] = (),
         after: Sequence[Any] = (),
+        within: gr.State | None = None,
     ) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` when the sources change, and on events as in ``when``.
 
-        A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at.
+        A hidden tab is redrawn when it becomes active, to save the work for tabs that nobody looks at, and what is
+        ``within`` a fold when that is opened.
         """
-        self.when([self.due.change, *on], draw, outputs, inputs=inputs, after=[*self.loads, *after])
+        changes = [*(self.lens.changes if self.lens else ()), *([within.change] if within else ())]
+        events = [self.due.change, *changes, *on]
+        self.when(events, draw, outputs, inputs=inputs, after=[*self.loads, *after], within=within)
 
     def drawn_with(self, restored: str, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the value of ``due`` once the tab is drawn with these sources; empty while some are being fetched."""
@@ -218,6 +242,14 @@ class Session:
         problems = {text: error for text, error in due[1:] if error}
         opened = self.open([text for text, _ in due[1:]], {"problems": {self.key: problems}})
         return tuple(one for one in opened if one.there)
+
+    def table(self, text: str, role: str) -> EmbeddingTable:
+        """Return a table of an open source. Raises ``HfposembError`` if it is not open any more."""
+        (opened,) = self.open([text])
+        table = opened.table(role)
+        if table is None:
+            raise HfposembError(opened.error or f"{opened.name} has no {role} table any more; choose it again")
+        return table
 
     def fitting(self, texts: Sequence[str], fetched: Mapping[str, Any] | None = None) -> tuple[list[str], list[str]]:
         """Return the sources that the page has places for, and those beyond: before others go, those that failed do."""
@@ -284,20 +316,23 @@ class Session:
         *,
         inputs: Sequence[Any] = (),
         after: Sequence[Any] = (),
+        within: gr.State | None = None,
     ) -> None:
         """Call ``draw(opened, *inputs)`` for ``outputs`` on the events ``on`` and ``after``.
 
         If all of ``on`` are changes, it is not called again for values that the outputs show already. The components
-        whose changes are in ``after`` only say when to draw: their values do not count.
+        whose changes are in ``after`` only say when to draw: their values do not count. ``within`` says whether the
+        fold of the outputs is open.
         """
-        values = [self.due, *inputs]
-        values += [one.__self__ for one in on if one.__self__ not in values]
+        values, lens = [self.due, *inputs], self.lens
+        beside = [*([lens.state] if lens else ()), *([within] if within else ()), *(one.__self__ for one in on)]
+        values += [one for one in dict.fromkeys(beside) if one not in values]
 
         def on_event(due: list[Any], *given: Any) -> Any:
-            opened = self.shown(due)
-            if not due or waiting(opened):
+            told, opened = dict(zip(values[1:], given, strict=True)), self.shown(due)
+            if not due or waiting(opened) or (within and not told[within]):
                 return gr.skip()
-            return draw(opened, *given[: len(inputs)])
+            return draw(lens.view(opened, told[lens.state]) if lens else opened, *given[: len(inputs)])
 
         handler = on_event
         if all(one.event_name in ("change", "input") for one in on):
@@ -321,7 +356,7 @@ class Session:
         """Return the key of a result of a whole source among those of the library."""
         tables = () if source.embeddings is None else source.embeddings.tables.values()
         commits = tuple(table.provenance.commit for table in tables)
-        return (*what, source_key(allowed(source.text, public=self.public), public=self.public), commits)
+        return (*what, source_key(source.text, public=self.public), commits)
 
     def pca(self, table: EmbeddingTable, dims: int) -> Projection:
         """Return the PCA of a table, computed now if need be, with its quality if that is quick to measure."""
@@ -334,7 +369,7 @@ class Session:
     @property
     def jobs(self) -> JobRunner:
         """The runner of this tab's child-process work."""
-        return JobRunner(self.library, self.public, self.scope, self.key, self.needs, self.running)
+        return JobRunner(self.library, self.public, self.scope, self.key, self.running, self.table)
 
     def ask_for(self, text: str, source: str, row: int) -> list[Any]:
         """Return the value of ``asked`` that shows a word of a source in Tokens."""

@@ -72,21 +72,14 @@ class Suggestions:
         if not self._places.acquire(blocking=False):
             return ()
         asked = self._threads.submit(_ask, typed, public)
-        asked.add_done_callback(self._answered)
-        waiting = asyncio.wrap_future(asked)
-        await asyncio.wait([waiting], timeout=SECONDS)
-        if not waiting.done():
-            waiting.cancel()
+        asked.add_done_callback(lambda _: self._places.release())
+        try:
+            self._known[key] = await asyncio.wait_for(asyncio.wrap_future(asked), SECONDS)
+        except Exception:  # noqa: BLE001 - whatever it is, nothing is suggested
             return ()
-        if waiting.exception() is not None:
-            return ()
-        self._known[key] = waiting.result()
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return self._known[key]
-
-    def _answered(self, _: object) -> None:
-        self._places.release()
 
 
 def _ask(typed: str, public: bool) -> Names:

@@ -56,12 +56,16 @@ STARTING = f"<h2>Measuring the sources…</h2>{BONE}"
 
 
 class Layout:
-    """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word."""
+    """The tab's components that events use; ``part``, ``pair`` and ``at`` are states, the last of the moved word.
+
+    ``parts`` is the session that compares the chosen part of each source.
+    """
 
     def __init__(self, session: Session, jobs: ComparisonJobs) -> None:
         # Keep choices in states where the options change: a field would send a stale one, which Gradio refuses.
         choices = named_pairs(session.first)
         self.part, self.pair, self.at = State(""), State("0-1" if choices else None), State(0)
+        self.parts = session.through(of_part, self.part)
         unseen_heading(TITLE, level=2)
         folded_controls()
         with gr.Row(elem_classes="controls"):
@@ -119,15 +123,11 @@ class Handlers:
     session: Session
 
     def draw_figures(
-        self,
-        opened: Sequence[Opened],
-        chosen: str | None,
-        part: str | None,
-        done: dict[str, Any] | None = None,
+        self, opened: Sequence[Opened], chosen: str | None, done: dict[str, Any] | None = None
     ) -> list[Any]:
         """Draw the tables; if computing chance levels failed, show a button to retry."""
         try:
-            found = compared(of_part(opened, part), self.session)
+            found = compared(opened, self.session)
             stopped = not found.done and done is not None and not done.get("ok", True)
             found = replace(found, stopped=stopped)
         except HfposembError as error:
@@ -136,27 +136,19 @@ class Handlers:
         retry = gr.update(visible=found.stopped)
         return [figures_html(found), pairs_html(found, chosen), _pair_field(found, chosen), retry]
 
-    def draw_pairs(self, opened: Sequence[Opened], chosen: str | None, part: str | None) -> Any:
+    def draw_pairs(self, opened: Sequence[Opened], chosen: str | None) -> Any:
         """Draw the measures of the selected pair."""
         try:
-            return pairs_html(compared(of_part(opened, part), self.session), chosen)
+            return pairs_html(compared(opened, self.session), chosen)
         except HfposembError:
             return gr.skip()  # the reason is shown already
 
     def draw_words(
-        self,
-        opened: Sequence[Opened],
-        unfolded: bool,
-        chosen: str | None,
-        at: int,
-        part: str | None,
-        done: dict[str, Any] | None = None,
+        self, opened: Sequence[Opened], chosen: str | None, at: int, done: dict[str, Any] | None = None
     ) -> Any:
         """Draw the moved words and the neighbours of the selected one."""
-        if not unfolded:
-            return gr.skip()
         try:
-            found = compared(of_part(opened, part), self.session)
+            found = compared(opened, self.session)
         except HfposembError:
             return Panels(())
         stopped = not found.done and done is not None and not done.get("ok", True)
@@ -168,11 +160,10 @@ class Handlers:
         chosen: str | None,
         role: str,
         method: str,
-        part: str | None,
         done: dict[str, Any] | None = None,
     ) -> list[Any]:
         """Draw two maps; if they have to be computed first, request them and keep the old ones."""
-        found = compared(of_part(opened, part), self.session)
+        found = compared(opened, self.session)
         pair = found.pair(chosen)
         if pair is None:
             return [Panels(()), [], gr.skip()]
@@ -181,7 +172,7 @@ class Handlers:
         wanted = [[[left.text, right.text], ROLES[role], method.lower(), part_of(left, right)]]
         try:
             maps = maps_of(left, right, ROLES[role], method.lower(), self.session)
-            if maps is None and not (done and BackgroundJob.failed(done, wanted)):
+            if maps is None and not BackgroundJob.failed(done, wanted):
                 return [gr.skip(), wanted, gr.skip()]
             if maps is None:  # cancelled or failed: fall back to PCA
                 maps, back = maps_of(left, right, ROLES[role], "pca", self.session), gr.update(value="PCA")
@@ -219,7 +210,7 @@ def tab(session: Session) -> None:
     layout = Layout(session, jobs)
     bind_drawing(session, layout, Handlers(session), jobs)
     keep_controls(session, layout)
-    bind_report(session, layout, jobs)
+    bind_report(layout, jobs)
 
 
 def _pair_field(found: Compared, chosen: str | None) -> Any:
@@ -237,23 +228,22 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers, jobs: ComparisonJobs) -> None:
     """Bind what is drawn, the measurements behind it, and clicks on words."""
     at, part, chosen, measures, layouts = layout.at, layout.part, layout.pair, layout.measures, layout.layouts
-    drawn = [layout.figures, layout.pairs, layout.pair_field, layout.again]
-    session.redraw(handlers.draw_figures, drawn, inputs=[chosen, part], on=[part.change])
-    session.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, part, measures.done])
-    session.when([chosen.change], handlers.draw_pairs, [layout.pairs], inputs=[chosen, part])
+    drawn, parts = [layout.figures, layout.pairs, layout.pair_field, layout.again], layout.parts
+    parts.redraw(handlers.draw_figures, drawn, inputs=[chosen])
+    parts.when([measures.done.change], handlers.draw_figures, drawn, inputs=[chosen, measures.done])
+    parts.when([chosen.change], handlers.draw_pairs, [layout.pairs], inputs=[chosen])
     session.redraw(draw_part, [layout.part_field], inputs=[part])
     layout.part_field.input(lambda value: value, layout.part_field, part, **QUIET)
-    choices = [layout.unfolded, chosen, at, part, measures.done]
+    choices = [chosen, at, measures.done]
     changes = [one.change for one in choices]
-    session.redraw(handlers.draw_words, [layout.words], inputs=choices, on=changes)
+    parts.redraw(handlers.draw_words, [layout.words], inputs=choices, on=changes, within=layout.unfolded)
     laid = [layout.plan, layouts.wanted, layout.method]
-    asked = [chosen, layout.role, layout.method, part]
-    events = [chosen.change, layout.role.input, layout.method.input, part.change]
-    session.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
-    session.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
-    due = [session.due.change, part.change, *session.loads]
-    gr.on(due, jobs.begin, [session.due, part], measures.wanted, **QUIET)
-    layout.again.click(jobs.retry, [session.due, part], measures.wanted, **QUIET)
+    asked = [chosen, layout.role, layout.method]
+    events = [chosen.change, layout.role.input, layout.method.input]
+    parts.redraw(handlers.draw_maps, laid, inputs=asked, on=events)
+    parts.when([layouts.done.change], handlers.draw_maps, laid, inputs=[*asked, layouts.done])
+    parts.redraw(jobs.begin, [measures.wanted])
+    parts.when([layout.again.click], jobs.again, [measures.wanted])
     layout.pair_field.input(lambda value: (value, 0), layout.pair_field, [chosen, at], **QUIET)
     layout.words.select(
         handlers.pick,
@@ -272,9 +262,9 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("stack", layout.part, read=text_up_to(80))
 
 
-def bind_report(session: Session, layout: Layout, jobs: ComparisonJobs) -> None:
+def bind_report(layout: Layout, jobs: ComparisonJobs) -> None:
     """Bind the button that writes a report and downloads it."""
-    reports, asked = layout.reports, [session.due, layout.part]
-    layout.ask.click(jobs.ask_report, asked, reports.wanted, **QUIET)
+    reports = layout.reports
+    layout.parts.when([layout.ask.click], jobs.again, [reports.wanted])
     written = reports.done.change(jobs.hand_over, [reports.wanted, reports.done], layout.save, **QUIET)
     written.then(None, layout.save, js=on_event("saveFile"), **QUIET)

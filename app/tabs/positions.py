@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -40,7 +40,8 @@ class Layout:
     """The tab's components that events use.
 
     States are ``part``, ``picked``, the clicked patch of each source, ``chosen``, the marked position after the slider
-    is released, and ``dimensions`` and ``attention``, whether a fold is open.
+    is released, and ``dimensions`` and ``attention``, whether a fold is open. ``parts`` is the session that draws the
+    chosen part of each source.
     """
 
     def __init__(self, session: Session) -> None:
@@ -49,8 +50,9 @@ class Layout:
         self._toolbar(session, first)
         # Keep the choice in a state: with all handlers on the Dropdown's own event, Gradio left every row pending.
         self.part, self.picked, self.chosen = State(next(iter(parts_of(first)), None)), State({}), State(View().marked)
+        self.parts = session.through(of_part, self.part)
         with gr.Column():
-            self.umaps = session.jobs.bind(session.jobs.lay_out)
+            self.umaps = session.jobs.bind(session.jobs.layout)
             self.sources = PanelRow(scope=session.scope, swipe=True, awaited=len(first), reserve=814)
         self.selected = PanelRow((), scope=session.scope, elem_classes="if-any")
         self.together = PanelRow(scope=session.scope, awaited=3, reserve=390)
@@ -64,14 +66,14 @@ class Layout:
                     typed = ", ".join(map(str, WAVES))
                     self.waves = gr.Textbox(typed, label="Dimensions drawn as waves", max_lines=1, max_length=80)
                 self.tables = PanelRow((), scope=session.scope, swipe=True)
-            shifts.accordion(session, self.length, self.part)
+            shifts.accordion(self.parts, self.length)
             box, self.attention = session.fold("attention", "Effect on attention: what do positions add to the logits?")
             with box:
                 self.in_logits = PanelRow((), scope=session.scope)
             box, tested = session.fold("tests", "Five tests: what makes a good position encoding?")
             with box:
-                requirement_row(session, self.part, tested)
-                probing.probe_table(session, self.part, tested)
+                requirement_row(self.parts, tested)
+                probing.probe_table(self.parts, tested)
         self.range = State("")
 
     def _toolbar(self, session: Session, opened: Sequence[Opened]) -> None:
@@ -107,74 +109,38 @@ class Layout:
             )
 
 
-@dataclass(frozen=True)
-class Handlers:
-    """What the tab draws."""
+def draw_sources(
+    opened: Sequence[Opened],
+    method: Method,
+    dims: int,
+    length: int,
+    marked: int,
+    done: dict[str, Any],
+    *,
+    session: Session,
+) -> Any:
+    """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
+    if not opened:
+        said = f"Choose up to {MOST_SOURCES} sources above, such as sample:bert."
+        return (Panel("empty", "No source selected", message=said),), [], gr.skip()
+    wanted = missing_umaps(opened, dims, session) if method == "umap" else []
+    failed = BackgroundJob.failed(done, wanted)
+    if wanted and not failed:
+        return gr.skip(), wanted, gr.skip()
+    marked = max(min(marked, longest(opened, session) - 1), 0)
+    view = View("pca" if failed else method, dims, length, marked)
+    return clouds(opened, view, session), [], gr.Radio(value="pca") if failed else gr.skip()
 
-    session: Session
 
-    def draw_sources(
-        self,
-        opened: Sequence[Opened],
-        method: Method,
-        dims: int,
-        length: int,
-        marked: int,
-        done: dict[str, Any],
-        part: str | None,
-    ) -> Any:
-        """Draw the clouds; UMAP projections that have to be computed first are requested, and the old ones stay."""
-        if not opened:
-            said = f"Choose up to {MOST_SOURCES} sources above, such as sample:bert."
-            return (Panel("empty", "No source selected", message=said),), [], gr.skip()
-        opened = of_part(opened, part)
-        wanted = missing_umaps(opened, dims, self.session) if method == "umap" else []
-        failed = bool(wanted) and BackgroundJob.failed(done, wanted)
-        if wanted and not failed:
-            return gr.skip(), wanted, gr.skip()
-        marked = max(min(marked, longest(opened, self.session) - 1), 0)
-        view = View("pca" if failed else method, dims, length, marked)
-        return clouds(opened, view, self.session), [], gr.Radio(value="pca") if failed else gr.skip()
-
-    def draw_slider(self, opened: Sequence[Opened], part: str | None) -> Any:
-        """Set the slider's end to the last position of the longest source."""
-        return gr.Slider(maximum=max(longest(of_part(opened, part), self.session) - 1, 1))
-
-    def draw_together(self, opened: Sequence[Opened], length: int, part: str | None) -> Any:
-        """Draw the lines of all sources."""
-        return lines(of_part(opened, part), length, self.session)
-
-    def draw_range(self, opened: Sequence[Opened], length: int, text: str, part: str | None) -> Any:
-        """Select a range of positions, and draw its panel."""
-        return range_panels(of_part(opened, part), length, text, self.session)
-
-    def draw_in_logits(self, opened: Sequence[Opened], unfolded: bool) -> Any:
-        """Draw what positions add to the logits by distance."""
-        return (distance_panel(opened, self.session),) if unfolded else gr.skip()
-
-    def draw_spectra(self, opened: Sequence[Opened], unfolded: bool, length: int, part: str | None) -> Any:
-        """Draw the strength of waves by period."""
-        return spectra(of_part(opened, part), length, self.session) if unfolded else gr.skip()
-
-    def draw_rotary(self, opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
-        """Draw what scaling changes of rotary positions."""
-        return scaling_panels(of_part(opened, part), self.session) if unfolded else gr.skip()
-
-    def draw_over(self, opened: Sequence[Opened], picked: dict[str, int], part: str | None) -> Any:
-        """Draw the patches of images."""
-        return patches(of_part(opened, part), picked, self.session)
-
-    def draw_tables(
-        self, opened: Sequence[Opened], unfolded: bool, length: int, dimensions: str, part: str | None
-    ) -> Any:
-        """Draw the tables, and some of their dimensions as waves."""
-        return images(of_part(opened, part), length, dimensions, self.session) if unfolded else gr.skip()
+def draw_slider(opened: Sequence[Opened], *, session: Session) -> Any:
+    """Set the slider's end to the last position of the longest source."""
+    return gr.Slider(maximum=max(longest(opened, session) - 1, 1))
 
 
 def tab(session: Session) -> None:
     """Create and bind the tab."""
     layout = Layout(session)
-    bind_drawing(session, layout, Handlers(session))
+    bind_drawing(session, layout)
     keep_controls(session, layout)
     bind_marks(session, layout)
 
@@ -186,35 +152,29 @@ def draw_part(opened: Sequence[Opened], part: str | None) -> Any:
     return gr.Dropdown(parts, value=chosen, visible=bool(parts)), chosen
 
 
-def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
-    """Bind what is drawn."""
+def bind_drawing(session: Session, layout: Layout) -> None:
+    """Bind what is drawn: of each source the chosen part, but for what all positions do to the logits."""
     method, dims, length, part, umaps = layout.method, layout.dims, layout.length, layout.part, layout.umaps
-    picked, chosen, waves = layout.picked, layout.chosen, layout.waves
-    session.redraw(
-        handlers.draw_sources,
+    picked, chosen, waves, fold = layout.picked, layout.chosen, layout.waves, layout.dimensions
+    parts = layout.parts
+    parts.redraw(
+        partial(draw_sources, session=session),
         [layout.sources, umaps.wanted, method],
-        inputs=[method, dims, length, chosen, umaps.done, part],
-        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change, part.change],
+        inputs=[method, dims, length, chosen, umaps.done],
+        on=[method.input, dims.input, length.input, chosen.change, umaps.done.change],
     )
-    session.redraw(handlers.draw_slider, [layout.marked], inputs=[part], on=[part.change])
     session.redraw(draw_part, [layout.part_field, part], inputs=[part])
-    session.redraw(handlers.draw_together, [layout.together], inputs=[length, part], on=[length.input, part.change])
-    events = [layout.range.change, length.input, part.change]
-    session.redraw(handlers.draw_range, [layout.selected], inputs=[length, layout.range, part], on=events)
-    asked = layout.attention
-    session.redraw(handlers.draw_in_logits, [layout.in_logits], inputs=[asked], on=[asked.change])
-    session.redraw(handlers.draw_over, [layout.over], inputs=[picked, part], on=[picked.change, part.change])
-    asked, events = layout.dimensions, [layout.dimensions.change, length.input, part.change]
-    session.redraw(handlers.draw_spectra, [layout.spectra], inputs=[asked, length, part], on=events)
-    session.redraw(
-        handlers.draw_rotary, [layout.rotary], inputs=[asked, part], on=[layout.dimensions.change, part.change]
-    )
-    session.redraw(
-        handlers.draw_tables,
-        [layout.tables],
-        inputs=[asked, length, waves, part],
-        on=[*events, waves.submit, waves.blur],
-    )
+    parts.redraw(partial(draw_slider, session=session), [layout.marked])
+    parts.redraw(partial(lines, session=session), [layout.together], inputs=[length], on=[length.input])
+    asked, events = [length, layout.range], [length.input, layout.range.change]
+    parts.redraw(partial(range_panels, session=session), [layout.selected], inputs=asked, on=events)
+    session.redraw(lambda opened: (distance_panel(opened, session),), [layout.in_logits], within=layout.attention)
+    parts.redraw(partial(patches, session=session), [layout.over], inputs=[picked], on=[picked.change])
+    asked = [length]
+    parts.redraw(partial(spectra, session=session), [layout.spectra], inputs=asked, on=[length.input], within=fold)
+    parts.redraw(partial(scaling_panels, session=session), [layout.rotary], within=fold)
+    asked, events = [length, waves], [length.input, waves.submit, waves.blur]
+    parts.redraw(partial(images, session=session), [layout.tables], inputs=asked, on=events, within=fold)
     layout.part_field.input(_same, layout.part_field, part, **QUIET)
     chosen.change(_same, chosen, layout.marked, **QUIET)
 

@@ -32,7 +32,7 @@ from ..findings.chosen_word import (
     write_word,
 )
 from ..findings.tokens.token_head import head_row, reading_row
-from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_work
+from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_map, map_request
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.tokens.token_search import NOT_SEARCHED, picked_word, read_search, write_sought
 from ..findings.tokens.token_selection import (
@@ -64,9 +64,9 @@ class Layout:
     """The tab's components that events use.
 
     States are ``word``, ``listed``, the word whose neighbours are listed, ``sought``, ``which``, ``table``, which table
-    stands for the tokens, ``read``, which changes when a head has been read, ``method``, the chosen projection,
-    ``selection``, ``exported``, which changes when a selection is to be saved, and ``spread`` and ``pairs``, whether a
-    fold is open.
+    stands for the tokens, ``method``, the chosen projection, ``selection``, ``exported``, which changes when a
+    selection is to be saved, and ``spread`` and ``pairs``, whether a fold is open. ``tables`` is the session that draws
+    the chosen table of each source, again when a head has been read.
     """
 
     def __init__(self, session: Session) -> None:
@@ -83,8 +83,9 @@ class Layout:
                     self._toolbar(choices, self.which.value)
                 with gr.Row(elem_classes="tokens-work"):
                     self.table = State("token")
-                    self.read = reading_row(session, self.table, "head")
-                    self.umaps = session.jobs.bind(partial(map_work, session), label="Map")
+                    read = reading_row(session, self.table, "head")
+                    self.tables = session.through(partial(of_table, session), self.table, read.change)
+                    self.umaps = session.jobs.bind(partial(map_request, session), label="Map")
                 self.plan = PanelRow(scope=session.scope, reserve=781)
             with gr.Column(scale=3, min_width=320):
                 self._search_fields()
@@ -135,43 +136,25 @@ class Handlers:
         return of_table(self.session, self.session.shown(due), table)
 
     def draw_map(
-        self,
-        opened: Sequence[Opened],
-        table: str,
-        which: str | None,
-        method: str,
-        dims: str,
-        color: str,
-        *values: Any,
+        self, opened: Sequence[Opened], which: str | None, method: str, dims: str, color: str, *values: Any
     ) -> list[Any]:
         """Draw the map; ``values`` are its other two controls, and the outcome of its job once that has ended."""
-        controls = MapControls(which, method, dims, color, *values[:2])
-        return asked_map(self.session, of_table(self.session, opened, table), controls, *values[2:])
+        return asked_map(self.session, opened, MapControls(which, method, dims, color, *values[:2]), *values[2:])
 
-    def draw_word(self, opened: Sequence[Opened], table: str, state: list[Any], centred: bool) -> list[Any]:
+    def draw_word(self, opened: Sequence[Opened], state: list[Any], centred: bool) -> list[Any]:
         """Draw the neighbours of the word, and return the word, which has its neighbours now."""
-        opened = of_table(self.session, opened, table)
         return [word_panels(self.session, opened, Word.of(state), centred=centred), state]
 
-    def draw_spread(
-        self, opened: Sequence[Opened], unfolded: bool, table: str, which: str | None, state: list[Any], centred: bool
-    ) -> Any:
+    def draw_spread(self, opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> Any:
         """Draw how unusual the neighbours of the word are."""
-        if not unfolded:
-            return gr.skip()
-        source = source_of(of_table(self.session, opened, table), which)
-        return spread_panels(self.session, source, Word.of(state), centred=centred)
+        return spread_panels(self.session, source_of(opened, which), Word.of(state), centred=centred)
 
-    def draw_pairs(self, opened: Sequence[Opened], unfolded: bool, table: str, text: str, centred: bool) -> Any:
+    def draw_pairs(self, opened: Sequence[Opened], text: str, centred: bool) -> Any:
         """Draw the similarities of some words."""
-        opened = of_table(self.session, opened, table)
-        return pair_panels(self.session, opened, text, centred=centred) if unfolded else gr.skip()
+        return pair_panels(self.session, opened, text, centred=centred)
 
-    def draw_found(
-        self, opened: Sequence[Opened], table: str, which: str | None, sought: list[Any], state: list[Any]
-    ) -> Any:
+    def draw_found(self, opened: Sequence[Opened], which: str | None, sought: list[Any], state: list[Any]) -> Any:
         """Draw the tokens that are searched or selected, which also stand out on the map."""
-        opened = of_table(self.session, opened, table)
         row = found_tokens(self.session, opened, source_of(opened, which), sought, Selection.of(state))
         return gr.update(visible=False) if row is None else gr.update(value=row, visible=True)
 
@@ -251,9 +234,9 @@ class Handlers:
         rows = rows_of(self.session, source, sought, Selection.of(state))
         return gr.update(value=kept_file(table_of(source.tokens, rows), "tokens.csv"))
 
-    def draw_field(self, opened: Sequence[Opened], table: str, which: str | None) -> Any:
+    @staticmethod
+    def draw_field(opened: Sequence[Opened], which: str | None) -> Any:
         """Offer the sources that have tokens, or a head."""
-        opened = of_table(self.session, opened, table)
         source, choices = source_of(opened, which), which_choices(opened)
         return gr.update(choices=choices, value=source.text if source else None, visible=len(choices) > 1)
 
@@ -316,24 +299,23 @@ def write_search(state: list[Any], sought: Sequence[Any]) -> str:
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the map, the neighbours of the word and the similarities of some words."""
     which, field, umaps, method = layout.which, layout.which_field, layout.umaps, layout.method
-    word, centring, chosen = layout.word, layout.centring, layout.chosen
-    table, turned = layout.table, [layout.table.change, layout.read.change]
-    asked = [table, which, method, layout.dims, layout.color, word, centring]
+    word, centring, chosen, table, tables = layout.word, layout.centring, layout.chosen, layout.table, layout.tables
+    asked = [which, method, layout.dims, layout.color, word, centring]
     drawn = [method, layout.plan, umaps.wanted, layout.color, layout.method_field]
-    events = [method.change, layout.dims.input, layout.color.input, centring.input, *turned]
-    session.redraw(handlers.draw_field, [field], inputs=[table, which], on=turned)
+    events = [method.change, layout.dims.input, layout.color.input, centring.input]
+    tables.redraw(handlers.draw_field, [field], inputs=[which])
     session.redraw(draw_table_field, [layout.table_field], inputs=[table], on=[table.change])
-    both, listed = [centring.input, *turned], [layout.words, layout.listed]
-    session.redraw(handlers.draw_word, listed, inputs=[table, word, centring], on=[word.change, *both])
+    listed, events_of_word = [layout.words, layout.listed], [word.change, centring.input]
+    tables.redraw(handlers.draw_word, listed, inputs=[word, centring], on=events_of_word)
     # Draw at once with the field's value, and not again when the state receives it.
-    session.when([field.input], handlers.draw_map, drawn, inputs=[table, field, *asked[2:]])
+    tables.when([field.input], handlers.draw_map, drawn, inputs=[field, *asked[1:]])
     # The word is marked on the map once its neighbours are listed: drawing a large vocabulary keeps a page busy longer.
-    session.redraw(handlers.draw_map, drawn, inputs=asked, on=events, after=[layout.listed.change])
-    session.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
-    asked, events = [layout.spread, table, which, word, centring], [layout.spread.change, word.change, which.change]
-    session.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=[*events, *both])
-    asked, events = [layout.pairs, table, chosen, centring], [layout.pairs.change, chosen.change]
-    session.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=[*events, *both])
+    tables.redraw(handlers.draw_map, drawn, inputs=asked, on=events, after=[layout.listed.change])
+    tables.when([umaps.done.change], handlers.draw_map, drawn, inputs=[*asked, umaps.done])
+    asked, events = [which, word, centring], [which.change, *events_of_word]
+    tables.redraw(handlers.draw_spread, [layout.hill], inputs=asked, on=events, within=layout.spread)
+    asked, events = [chosen, centring], [chosen.change, centring.input]
+    tables.redraw(handlers.draw_pairs, [layout.matrix], inputs=asked, on=events, within=layout.pairs)
     field.input(_same, field, which, **QUIET)
     layout.table_field.input(_same, layout.table_field, table, **QUIET)
     layout.method_field.input(_same, layout.method_field, method, **QUIET)
@@ -387,14 +369,14 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
 def bind_selection(session: Session, layout: Layout, handlers: Handlers) -> None:
     """Bind the selection: what makes it, what shows it, and what its buttons do."""
     which, sought, selection = layout.which, layout.sought, layout.selection
-    asked = [layout.table, which, sought, selection]
-    events = [one.change for one in (*asked, layout.read)]
-    session.redraw(handlers.draw_found, [layout.found], inputs=asked, on=events)
+    asked = [which, sought, selection]
+    layout.tables.redraw(handlers.draw_found, [layout.found], inputs=asked, on=[one.change for one in asked])
     drawn = [session.due, layout.table, which, layout.method_field, layout.word]
     layout.plan.select(handlers.select, drawn, [selection, sought, layout.search], **EACH)
     done = [selection, sought, layout.search, layout.chosen, layout.pairs_box, layout.pairs, layout.exported]
-    layout.found.select(handlers.act, [session.due, *asked, layout.word], done, **EACH)
-    saved = layout.exported.change(handlers.hand_over, [session.due, *asked], layout.save, **QUIET)
+    shown = [session.due, layout.table, *asked]
+    layout.found.select(handlers.act, [*shown, layout.word], done, **EACH)
+    saved = layout.exported.change(handlers.hand_over, shown, layout.save, **QUIET)
     saved.then(None, layout.save, js=on_event("saveFile"), **QUIET)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import gradio as gr
 import numpy as np
@@ -37,10 +36,10 @@ from ..findings.training_run import (
     run_key,
     runs_of,
 )
-from ..jobs import children
-from ..jobs.visitor import Visitor
+from ..jobs import measuring
 from ..limits import LONGEST_PATTERN
 from ..session.address import number_up_to, text_up_to
+from ..session.background_jobs import BackgroundJob, Request
 from ..session.opened import Opened
 from ..session.state import Session
 
@@ -171,20 +170,9 @@ class Handlers:
         if moment is not None:
             slider = of_steps(moment.found.steps, moment.place)
             return [moment_panels(moment), course_panels(moment, figure), slider, [], hidden]
-        if done and not done.get("ok", True) and _tried(done, run):
+        if BackgroundJob.failed(done, [run.wanted]):
             return [Panels((_message(run, FAILED),)), Panels(()), hidden, [], gr.update(visible=True)]
         return [gr.skip(), gr.skip(), gr.skip(), [run.wanted], hidden]
-
-    def draw_moment(
-        self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float
-    ) -> list[Any]:
-        """Draw another step of a run that has been read."""
-        run = self.asked(opened, of, role, pattern)
-        moment = None if run is None else self.known(run, at)
-        if moment is None:
-            return [gr.skip()] * 3
-        slider = of_steps(moment.found.steps, moment.place)
-        return [moment_panels(moment), course_panels(moment, figure), slider]
 
     def draw_course(self, opened: Sequence[Opened], of: str, role: str, pattern: str, figure: str, at: float) -> Any:
         """Draw another metric of a run that has been read."""
@@ -192,16 +180,15 @@ class Handlers:
         moment = None if run is None else self.known(run, at)
         return gr.skip() if moment is None else course_panels(moment, figure)
 
-    def follow(self, visitor: Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
-        """Read the run in a child process."""
-        session, run = self.session, wanted[0][:ARGUMENTS]
-        key = run_key(run, public=session.public)
-        return session.jobs.compute(visitor, part, key, wanted[0], children.training, *run, limits.TRAINING_DRAWS)
+    def follow(self, wanted: Sequence[Any]) -> Request:
+        """Return the run for a job."""
+        run = wanted[:ARGUMENTS]
+        return Request(run_key(run, public=self.session.public), measuring.training, (*run, limits.TRAINING_DRAWS))
 
     def grown(self, due: list[Any], of: str, role: str, pattern: str, active: str, done: dict[str, Any]) -> Any:
         """Request a run again once its folder has more checkpoints than were tried, while the tab is open."""
         run = self.asked(self.session.shown(due), of, role, pattern) if active == self.session.key else None
-        if run is None or _tried(done, run) or self.known(run, LAST) is not None:
+        if run is None or done.get("wanted") == [run.wanted] or self.known(run, LAST) is not None:
             return gr.skip()
         return [run.wanted]
 
@@ -218,7 +205,7 @@ class Handlers:
     def again(self, due: list[Any], of: str, role: str, pattern: str) -> Any:
         """Request the run again."""
         run = self.asked(self.session.shown(due), of, role, pattern)
-        return [] if run is None else [[*run.wanted, uuid4().hex]]
+        return [] if run is None else [run.wanted]
 
 
 def tab(session: Session) -> None:
@@ -259,8 +246,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     session.redraw(draw_fields, [layout.which, of, layout.figure, by], inputs=[of, role, by], on=[role.input])
     events = [of.change, role.input, pattern.submit, pattern.blur]
     session.redraw(handlers.draw_run, drawn, inputs=asked, on=events)
-    session.when([work.done.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
-    session.when([at.change], handlers.draw_moment, drawn[:3], inputs=asked)
+    session.when([work.done.change, at.change], handlers.draw_run, drawn, inputs=[*asked, work.done])
     session.when([by.change], handlers.draw_course, [layout.courses], inputs=asked)
     for chosen, state in ((layout.which, of), (layout.figure, by)):
         chosen.input(lambda value: value, chosen, state, **QUIET)
@@ -278,13 +264,6 @@ def keep_controls(session: Session, layout: Layout) -> None:
     session.keep("revisions", layout.pattern)
     session.keep("step", layout.at, read=number_up_to(1e15))
     session.keep("by", layout.by, read=text_up_to(60))
-
-
-def _tried(done: dict[str, Any], run: Run) -> bool:
-    """Return whether the job that ended last was for a run as it is now, with whatever result."""
-    wanted = run.wanted
-    tried: list[Any] = (done.get("wanted") or [[]])[0]
-    return tried[: len(wanted)] == wanted
 
 
 def _message(run: Run, said: str) -> Panel:

@@ -204,30 +204,25 @@ class Handlers:
         named = gr.update(choices=which_choices(opened), value=source.text if source else None)
         return [named, *self.draw_moving(opened, which, *values)]
 
-    def draw_vectors(self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str) -> Any:
+    @staticmethod
+    def draw_vectors(opened: Sequence[Opened], which: str | None, text: str) -> Any:
         """Draw the vectors that enter the first layer."""
         source = source_of(opened, which)
-        return (() if source is None else (input_panel([source], text),)) if unfolded else gr.skip()
+        return () if source is None else (input_panel([source], text),)
 
-    def draw_remains(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> list[Any]:
+    def draw_remains(self, opened: Sequence[Opened], which: str | None, *values: Any) -> list[Any]:
         """Draw what remains of each part of the sum."""
-        if not unfolded:
-            return [gr.skip()] * 2
         view = self.view(opened, which, values)
         return [(), ()] if view is None else remaining_panels(view, opened)
 
-    def draw_sums(self, opened: Sequence[Opened], unfolded: bool, which: str | None, *values: Any) -> Any:
+    def draw_sums(self, opened: Sequence[Opened], which: str | None, *values: Any) -> Any:
         """Draw the clouds of sums."""
-        view = self.view(opened, which, values) if unfolded else None
-        return gr.skip() if not unfolded else () if view is None else sum_panels(view)
+        view = self.view(opened, which, values)
+        return () if view is None else sum_panels(view)
 
-    def draw_logits(
-        self, opened: Sequence[Opened], unfolded: bool, which: str | None, text: str, term: str, head: str
-    ) -> Any:
+    def draw_logits(self, opened: Sequence[Opened], which: str | None, text: str, term: str, head: str) -> Any:
         """Draw the logits of the first layer."""
         source = source_of(opened, which)
-        if not unfolded:
-            return gr.skip()
         if source is None or len(text) > LONGEST_SENTENCE:
             return Panels(())
         return Panels(logits.logit_panels(source, text, self.session, term=term, head=logits.read_head(head)))
@@ -310,23 +305,14 @@ def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
     moved = [amplitude.input, amplitude.release, word.change]
     session.redraw(handlers.draw, [layout.which, *moving], inputs=asked, on=changed)
     session.when(moved, handlers.draw_moving, moving, inputs=asked)
-    unfolded = layout.fed
-    shown = [unfolded.change, text.change, source.change]
-    session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[unfolded, source, text], on=shown)
+    shown = [text.change, source.change]
+    session.redraw(handlers.draw_vectors, [layout.vectors], inputs=[source, text], on=shown, within=layout.fed)
     # The folds follow a state: with more than one handler on the slider's own events, Gradio left their rows pending.
-    unfolded = layout.remains
-    shown = [unfolded.change, kept.change, layout.settled.change]
-    session.redraw(handlers.draw_remains, [layout.followed, layout.both], inputs=[unfolded, *asked], on=shown)
-    unfolded = layout.summed
-    shown = [unfolded.change, layout.settled.change]
-    session.redraw(handlers.draw_sums, [layout.clubs], inputs=[unfolded, *asked], on=shown)
-    unfolded = layout.scored
-    session.redraw(
-        handlers.draw_logits,
-        [layout.drawn_to],
-        inputs=[unfolded, source, text, term, head],
-        on=[unfolded.change, text.change, source.change, term.input, head.submit, head.blur],
-    )
+    remaining, changes = [layout.followed, layout.both], [kept.change, layout.settled.change]
+    session.redraw(handlers.draw_remains, remaining, inputs=asked, on=changes, within=layout.remains)
+    session.redraw(handlers.draw_sums, [layout.clubs], inputs=asked, on=changes[1:], within=layout.summed)
+    events, asked = [*shown, term.input, head.submit, head.blur], [source, text, term, head]
+    session.redraw(handlers.draw_logits, [layout.drawn_to], inputs=asked, on=events, within=layout.scored)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:

@@ -406,15 +406,18 @@ def test_umap_is_only_drawn_once_computed() -> None:
     assert session.projection(table, "umap", 2) is None
 
     async def said() -> list[str]:
-        steps = session.jobs.lay_out(Visitor("page"), "tokens", [["random:60x8", "token", 2]])
+        steps = session.jobs.run(Visitor("page"), "tokens", [["random:60x8", "token", 2]], session.jobs.layout)
         return [str(progress) async for progress in steps]
 
-    assert asyncio.run(said())[0].startswith("reading")
+    assert asyncio.run(said())[0] == "starting"
     assert session.projection(table, "umap", 2) is not None
     assert not asyncio.run(said()), "it is computed once"
     assert not len(LINE)
     assert BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
     assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
+    assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [])
+    assert not BackgroundJob.failed({"ok": True, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
+    assert not BackgroundJob.failed({}, [["a", "token", 2]])
 
 
 def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -28,11 +28,11 @@ from ...components.files import kept_file
 from ...components.help_texts import HELP, folded_help
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, Panels
 from ...components.recipe import Recipe, folded_code
-from ...jobs import children
-from ...jobs.visitor import Visitor
+from ...jobs import measuring
 from ...recipes.comparison_snippets import comparison_recipe
 from ...recipes.writing import TOKEN_ROLES, Code, part_code, recipe
-from ...session.library import allowed, source_key
+from ...session.background_jobs import Request
+from ...session.library import source_key
 from ...session.opened import Opened
 from ...session.source_names import short_names
 from ...session.state import Session
@@ -104,7 +104,7 @@ class Compared:
 
     def recipe(self, *, pairs: bool) -> Recipe:
         """Return the recipe of the metrics, or with ``pairs`` of the pairwise measures."""
-        return comparison_recipe(self.sources, draws=limits.COMPARISON_DRAWS, words=children.WORDS, pairs=pairs)
+        return comparison_recipe(self.sources, draws=limits.COMPARISON_DRAWS, words=measuring.WORDS, pairs=pairs)
 
     def moves(self, pair: tuple[int, int]) -> Moves | None:
         """Return the words that moved between two sources, if known."""
@@ -141,7 +141,7 @@ def part_of(*sources: Opened) -> str:
 
 
 def _keys(texts: Sequence[str], *, public: bool) -> list[Hashable]:
-    return [source_key(allowed(text, public=public), public=public) for text in texts]
+    return [source_key(text, public=public) for text in texts]
 
 
 def quick(source: Opened) -> bool:
@@ -396,75 +396,49 @@ def maps_panels(found: Compared, pair: tuple[int, int], maps: AlignedMaps) -> Pa
 
 @dataclass(frozen=True)
 class ComparisonJobs:
-    """Requests and runs the work; a job takes a visitor, the place on the page, and what is wanted."""
+    """What the tab wants of child processes, and what computes it."""
 
     session: Session
 
-    def comparable(self, due: list[Any]) -> list[str]:
-        """Return the sources on the screen that were opened."""
-        return [source.text for source in self.session.shown(due) if source.embeddings is not None]
+    def begin(self, opened: Sequence[Opened]) -> list[Any]:
+        """Request chance levels and pairs as soon as the tab is drawn, unless they are known."""
+        wanted = [one[:2] for one in self.again(opened)]
+        return [one for one in wanted if self.session.library.results.get(self.measure(one).key) is None]
 
-    def taken(self, due: list[Any], part: str | None) -> str:
-        """Return the part that is compared, "" if no source has the selected one."""
-        return part_of(*of_part(self.session.shown(due), part))
+    @staticmethod
+    def again(opened: Sequence[Opened]) -> list[Any]:
+        """Request the sources that were opened and their part, even if the same was requested before."""
+        texts = [source.text for source in opened if source.embeddings is not None]
+        return [[texts, part_of(*opened), uuid4().hex]] if texts else []
 
-    def begin(self, due: list[Any], part: str | None) -> Any:
-        """Request chance levels and pairs as soon as the tab is drawn."""
-        having, part = self.comparable(due), self.taken(due, part)
-        if not having:
-            return []
-        key = comparison_key(having, public=self.session.public, part=part)
-        return [having, part] if self.session.library.results.get(key) is None else []
-
-    def retry(self, due: list[Any], part: str | None) -> Any:
-        """Request chance levels and pairs again."""
-        having = self.comparable(due)
-        return [having, self.taken(due, part), uuid4().hex] if having else []
-
-    def measure(self, visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
-        """Compute chance levels and pairs."""
-        texts, part = wanted[:2]
+    def measure(self, wanted: Sequence[Any]) -> Request:
+        """Return the chance levels and pairs for a job."""
+        texts, part, *_ = wanted
         key = comparison_key(texts, public=self.session.public, part=part)
-        work = partial(children.comparison, part=part)
-        return self.session.jobs.compute(visitor, place, key, texts, work, texts, limits.COMPARISON_DRAWS)
+        return Request(key, partial(measuring.comparison, part=part), (texts, limits.COMPARISON_DRAWS))
 
-    def lay_out(self, visitor: Visitor, place: str, wanted: Sequence[Any]) -> AsyncGenerator[children.Progress, None]:
-        """Compute the two maps."""
-        texts, role, method, part = wanted[0]
+    def lay_out(self, wanted: Sequence[Any]) -> Request:
+        """Return the two maps for a job."""
+        texts, role, method, part = wanted
         key = maps_key(texts, role, method, public=self.session.public, part=part)
-        work = partial(children.maps, part=part)
-        return self.session.jobs.compute(visitor, place, key, wanted[0], work, texts, role, method)
+        return Request(key, partial(measuring.maps, part=part), (texts, role, method))
 
-    def ask_report(self, due: list[Any], part: str | None) -> Any:
-        """Request the report."""
-        having = self.comparable(due)
-        return [[having, self.taken(due, part), uuid4().hex]] if having else []
-
-    async def write(
-        self, visitor: Visitor, place: str, wanted: Sequence[Any]
-    ) -> AsyncGenerator[children.Progress, None]:
-        """Compute the report, and keep the comparison that it contains."""
-        session, (texts, part, _) = self.session, wanted[0]
-        measured = comparison_key(texts, public=session.public, part=part)
-        key = comparison_key(texts, public=session.public, what="report", part=part)
-
-        def late() -> tuple[Any, ...]:
-            """Take the comparison from the results, where the panel above may have put it meanwhile."""
-            return texts, session.library.results.get(measured), limits.COMPARISON_DRAWS
-
-        work = partial(children.page, part=part)
-        async for step in session.jobs.compute(visitor, place, key, wanted[0], work, late=late):
-            yield step
-        results = session.library.results
-        made = results.get(key)
-        if made is not None and results.get(measured) is None:
-            results.put(measured, made[0])
+    def write(self, wanted: Sequence[Any]) -> Request:
+        """Return the report for a job, which takes the comparison that the panel above may have computed meanwhile."""
+        texts, part, *_ = wanted
+        known = self.session.library.results.get(comparison_key(texts, public=self.session.public, part=part))
+        key = comparison_key(texts, public=self.session.public, what="report", part=part)
+        return Request(key, partial(measuring.page, part=part), (texts, known, limits.COMPARISON_DRAWS))
 
     def hand_over(self, wanted: list[Any], done: dict[str, Any]) -> Any:
-        """Give the page the file once it is written; none if it was not."""
+        """Give the page the file once it is written, and keep the comparison in it; no file if it was not."""
         if not done.get("ok") or not wanted:
             return gr.update(value=None)
+        results, request = self.session.library.results, self.write(wanted[0])
+        made = results.get(request.key)
+        if made is None:
+            return gr.update(value=None)
         texts, part, _ = wanted[0]
-        key = comparison_key(texts, public=self.session.public, what="report", part=part)
-        made = self.session.library.results.get(key)
-        return gr.update(value=None if made is None else kept_file(made[1].encode(), "hfposemb-report.html"))
+        measured = comparison_key(texts, public=self.session.public, part=part)
+        results.make(measured, lambda: made[0])
+        return gr.update(value=kept_file(made[1].encode(), "hfposemb-report.html"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import gradio as gr
 
@@ -18,13 +17,12 @@ from ...components.events import QUIET
 from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import measuring
 from ...recipes.writing import TOKEN_ROLES, Code, command_line, pinned, recipe
-from ...session.library import allowed, source_key
+from ...session.background_jobs import BackgroundJob, Request
+from ...session.library import source_key
 from ..start.file_checks import has_files
 from .comparison import chosen_pair
 
 if TYPE_CHECKING:
-    from ...jobs.children import Progress
-    from ...jobs.visitor import Visitor
     from ...session.opened import Opened
     from ...session.state import Session
 
@@ -95,7 +93,7 @@ QUESTIONS = (VOCABULARY, ORIGIN, MERGE)
 
 def pair_key(name: str, a: str, b: str, *, public: bool) -> Hashable:
     """Return the key under which the library keeps an answer. Raises ``HfposembError`` as ``allowed``."""
-    return (name, *(source_key(allowed(text, public=public), public=public) for text in (a, b)))
+    return (name, *(source_key(text, public=public) for text in (a, b)))
 
 
 def sides_of(opened: Sequence[Opened], chosen: str | None, session: Session) -> tuple[Opened, Opened] | None:
@@ -110,13 +108,9 @@ def _known(session: Session, question: PairQuestion, sides: tuple[Opened, Opened
     return found
 
 
-def measure(
-    session: Session, question: PairQuestion, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
-) -> AsyncGenerator[Progress, None]:
-    """Answer for the sources ``[[a, b]]`` in a child process."""
-    a, b = wanted[0][:2]
-    key = pair_key(question.name, a, b, public=session.public)
-    return session.jobs.compute(visitor, part, key, list(wanted[0]), question.compute, a, b)
+def answer_request(session: Session, question: PairQuestion, one: Sequence[str]) -> Request:
+    """Return the answer for the sources ``[a, b]`` for a job."""
+    return Request(pair_key(question.name, *one, public=session.public), question.compute, one)
 
 
 def pair_page(
@@ -144,7 +138,9 @@ def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> Non
     with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
         with gr.Column(elem_classes="in-place"):
-            work = session.jobs.bind(partial(measure, session, question), name=question.name, label=question.label)
+            work = session.jobs.bind(
+                partial(answer_request, session, question), name=question.name, label=question.label
+            )
             again = gr.Button(AGAIN, variant="secondary", size="lg", scale=0, min_width=160, visible=False)
 
     def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
@@ -157,14 +153,13 @@ def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> Non
         if not unfolded:
             return [label, gr.skip(), [], gr.skip()]
         wanted = [[one.text for one in sides]]
-        tried = [list(one[:2]) for one in done.get("wanted", [])]  # without the id of a comparison asked for again
-        stopped = found is None and not done.get("ok", True) and tried == wanted
+        stopped = found is None and BackgroundJob.failed(done, wanted)
         page = pair_page(question, sides, found, stopped=stopped)
         return [label, page, [] if stopped or found is not None else wanted, gr.update(visible=stopped)]
 
     def retry(due: list[Any], chosen: str | None) -> list[list[str]]:
         sides = sides_of(session.shown(due), chosen, session)
-        return [] if sides is None else [[*(one.text for one in sides), uuid4().hex]]
+        return [] if sides is None else [[one.text for one in sides]]
 
     inputs = [unfolded, chosen, work.done]
     events = [unfolded.change, chosen.change, work.done.change]

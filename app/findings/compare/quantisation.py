@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import gradio as gr
 
@@ -20,14 +19,13 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, NeighbourList, NeighbourRow, Panel, PanelRow, Panels
 from ...jobs import measuring
 from ...recipes.writing import TOKEN_ROLES, part_code, recipe
+from ...session.background_jobs import BackgroundJob, Request
 from ..chosen_word import shown
 from .comparison import chosen_pair
 
 if TYPE_CHECKING:
     from hfposemb.comparison.quantisation import QuantisationDamage
 
-    from ...jobs.children import Progress
-    from ...jobs.visitor import Visitor
     from ...session.opened import Opened
     from ...session.state import Session
 
@@ -44,17 +42,13 @@ def forms_of(opened: Sequence[Opened], chosen: str | None) -> tuple[Opened, Open
 
 
 def wanted_of(session: Session, forms: tuple[Opened, Opened] | None) -> list[list[str]]:
-    """Return the comparison ``[[original, quantised]]`` if it has yet to be computed, for ``measure``."""
+    """Return the comparison ``[[original, quantised]]`` if it has yet to be computed."""
     return [] if forms is None or _known(session, forms) is not None else [[source.text for source in forms]]
 
 
-def measure(
-    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[str]]
-) -> AsyncGenerator[Progress, None]:
-    """Compare the sources ``[[original, quantised]]`` in a child process."""
-    texts = list(wanted[0][:2])
-    key = _key(session, session.open(texts))
-    return session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.quantised, texts, LISTED)
+def damage_request(session: Session, one: Sequence[str]) -> Request:
+    """Return the comparison of the sources ``[original, quantised]`` for a job."""
+    return Request(_key(session, session.open(one)), measuring.quantised, (one, LISTED))
 
 
 def _key(session: Session, forms: Sequence[Opened]) -> Any:
@@ -108,7 +102,7 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
     box, unfolded = session.fold(NAME, QUESTION)
     with box:
         with gr.Column(elem_classes="in-place"):
-            work = session.jobs.bind(partial(measure, session), name=NAME, label="Quantisation")
+            work = session.jobs.bind(partial(damage_request, session), name=NAME, label="Quantisation")
         row = PanelRow((), scope=session.scope)
 
     def draw(opened: Sequence[Opened], unfolded: bool, chosen: str | None, done: dict[str, Any]) -> list[Any]:
@@ -117,8 +111,7 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
         if not unfolded:
             return [seen, gr.skip(), []]
         wanted = wanted_of(session, forms)
-        tried = [list(one[:2]) for one in done.get("wanted", [])]  # without the id of a comparison asked for again
-        stopped = bool(wanted) and not done.get("ok", True) and tried == wanted
+        stopped = BackgroundJob.failed(done, wanted)
         return [seen, quantisation_panels(session, forms, stopped=stopped), [] if stopped else wanted]
 
     def act(due: list[Any], chosen: str | None, happened: Happened) -> list[Any]:
@@ -127,7 +120,7 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
         if forms is None:
             return [gr.skip(), *stay]
         if told.get("action") == AGAIN:
-            return [[[*(source.text for source in forms), uuid4().hex]], *stay]
+            return [[[source.text for source in forms]], *stay]
         found, row = _known(session, forms), told.get("id")
         if found is None or not isinstance(row, int) or not 0 <= row < len(found.worst):
             return [gr.skip(), *stay]

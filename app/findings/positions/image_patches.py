@@ -29,13 +29,8 @@ from ...session.state import Session
 
 def image_of(source: Opened) -> tuple[str, Absolute] | None:
     """Return the part of a source whose positions lie on an image grid: the shown one, or the first such part."""
-    if source.embeddings is None:
-        return None
     for part in dict.fromkeys([source.part, *source.parts]):
-        try:
-            encoding = source.embeddings.positions[part] if part else None
-        except hpe.HfposembError:
-            continue  # the source's own panel shows the reason
+        encoding = replace(source, wanted=part).encoding
         if isinstance(encoding, Absolute) and encoding.grid is not None:
             return part, encoding
     return None

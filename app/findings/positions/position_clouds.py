@@ -73,12 +73,7 @@ def clouds(opened: Sequence[Opened], view: View, session: Session) -> Panels:
 
 def units_of(opened: Sequence[Opened]) -> set[str]:
     """Return the units of the sources' encodings, except "none"."""
-    units: set[str] = set()
-    for source in opened:
-        try:
-            units.add(source.position.unit)
-        except hpe.HfposembError:
-            continue
+    units: set[str] = {encoding.unit for source in opened if (encoding := source.encoding) is not None}
     return units - {"none"}
 
 

@@ -67,11 +67,10 @@ def distance_panels(opened: Sequence[Opened], found: Mapping[Opened, Positions],
     mechanisms: dict[str, list[Opened]] = {unit: [] for unit in curves}
     silent = []
     for source in opened:
-        try:
-            encoding = source.position
-            unit = encoding.unit
-        except hpe.HfposembError:
-            continue  # the source's own panel shows the reason
+        encoding = source.encoding
+        if encoding is None:
+            continue
+        unit = encoding.unit
         if unit == "none":
             silent.append(source.name)
         elif source not in found and (unit != "cosine" or not encoding.has_table):
@@ -172,10 +171,7 @@ def wavelength_panels(opened: Sequence[Opened]) -> list[Panel]:
     """Draw the wavelengths of every rotary source, one plot each."""
     drawn = []
     for source in opened:
-        try:
-            encoding = source.position
-        except hpe.HfposembError:
-            continue  # the source's own panel shows the reason
+        encoding = source.encoding
         if isinstance(encoding, Rotary):
             line = series_of(source, np.empty(0))
             figure = wave_figures.wavelengths(

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import gradio as gr
 
 from hfposemb.analysis.positions.probes import MOST, PROBES
-from hfposemb.errors import HfposembError
 from hfposemb.figures.style import listed
 from hfposemb.text import number, percent
 
 from ...components.events import QUIET
 from ...components.help_texts import folded_help
 from ...components.recipe import COPY_JS, folded_code
-from ...jobs import children
-from ...jobs.visitor import Visitor
+from ...jobs import measuring
 from ...recipes.writing import listed_as, pinned, position, recipe, role_of
+from ...session.background_jobs import Request
 from ...session.opened import Opened
-from ...session.shown_positions import of_part, tables_of
+from ...session.shown_positions import tables_of
 from ...session.state import Session
 
 if TYPE_CHECKING:
@@ -99,39 +98,22 @@ def cell(name: str, found: Found | None) -> str:
     return f"<td>{mean} ± {spread}<small>noise {null}</small></td>"
 
 
-def probe_table(session: Session, part: gr.State, unfolded: gr.State) -> None:
+def probe_table(session: Session, unfolded: gr.State) -> None:
     """Create the table of the probes, and the button that runs them in a child process that can be cancelled.
 
     The table is drawn while its fold is open.
     """
 
-    async def work(
-        visitor: Visitor, place: str, wanted: Sequence[Sequence[str]]
-    ) -> AsyncGenerator[children.Progress, None]:
-        for text, role in wanted:
-            opened = session.open([text])[0]
-            table = opened.table(role)
-            if table is None:
-                raise HfposembError(opened.error or f"{opened.name} has no positions any more; choose it again")
-            key = session.library.result_key(table, ("probes",))
-            steps = session.jobs.compute(visitor, place, key, [text, role], children.probes, text, role)
-            async with aclosing(steps):
-                async for progress in steps:
-                    yield progress
-
-    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
-        return table(of_part(opened, part), session) if unfolded else gr.skip()
-
-    def run(due: list[Any], part: str | None) -> list[list[str]]:
-        return missing(of_part(session.shown(due), part), session)
+    def asks(one: Sequence[str]) -> Request:
+        table = session.table(*one)
+        return Request(session.library.result_key(table, ("probes",)), measuring.probes, one)
 
     gr.HTML(f"<h3>{QUESTION}</h3>", apply_default_css=False, elem_classes="probes")
     shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="probes")
     with gr.Column(elem_classes="in-place"):
-        running = session.jobs.bind(work, name="probes", label="Probes")
+        running = session.jobs.bind(asks, name="probes", label="Probes")
         button = gr.Button(MEASURE, variant="secondary", size="lg", scale=0, min_width=200)
-    asked = [unfolded.change, running.done.change, part.change]
-    session.redraw(draw, [shown], inputs=[unfolded, part], on=asked)
+    session.redraw(partial(table, session=session), [shown], on=[running.done.change], within=unfolded)
     # Reset ``wanted``, so that requesting the same again counts as a change.
     running.done.change(lambda: [], None, running.wanted, **QUIET)
-    button.click(run, [session.due, part], running.wanted, **QUIET)
+    session.when([button.click], partial(missing, session=session), [running.wanted])

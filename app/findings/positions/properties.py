@@ -21,7 +21,6 @@ from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...limits import MEASURED_AT_ONCE
 from ...recipes.position_snippets import requirements
 from ...session.opened import Opened
-from ...session.shown_positions import of_part
 from ...session.state import Session
 
 if TYPE_CHECKING:
@@ -143,13 +142,11 @@ def _caption(waves: Resolution) -> str:
     return f"The slowest {one} distinguishes neighbours {slow} of the time, the fastest {fast}, guessing 50\u00a0%"
 
 
-def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> None:
+def requirement_row(session: Session, unfolded: gr.State) -> None:
     """Create and bind the row of panels, one per source, which is drawn while its fold is open."""
 
-    def draw(opened: Sequence[Opened], unfolded: bool, part: str | None) -> Any:
-        if not unfolded:
-            return gr.skip()
-        panels = tuple(requirement_panel(source, session) for source in of_part(opened, part))
+    def draw(opened: Sequence[Opened]) -> Panels:
+        panels = tuple(requirement_panel(source, session) for source in opened)
         return Panels(
             panels,
             subheading="Five tests, each with a number. Below: how well slow or fast waves alone identify a position."
@@ -159,4 +156,4 @@ def requirement_row(session: Session, part: gr.State, unfolded: gr.State) -> Non
         )
 
     row = PanelRow((), scope=session.scope, swipe=True)
-    session.redraw(draw, [row], inputs=[unfolded, part], on=[unfolded.change, part.change])
+    session.redraw(draw, [row], within=unfolded)

@@ -21,7 +21,7 @@ from ...components.help_texts import HELP
 from ...components.plot import Drawing, Panel, Panels
 from ...recipes.position_snippets import REPORTED, agreement, report_code
 from ...recipes.writing import recipe
-from ...session.library import allowed, source_key
+from ...session.library import source_key
 from ...session.opened import Opened
 from ...session.state import Session
 from .position_clouds import series_of
@@ -56,18 +56,12 @@ ABOUT = (
 )
 
 
-def is_rotary(source: Opened) -> bool:
-    """Return whether the shown part of a source has rotary positions that can be computed."""
-    try:
-        return isinstance(source.position, Rotary)
-    except HfposembError:
-        return False  # the source's own panel shows the reason
-
-
 def scaling_panels(opened: Sequence[Opened], session: Session) -> Panels:
     """Draw the kernels of all scalings at four lengths, and declared against plain, for every rotary source."""
     panels: list[Panel] = []
-    for source in filter(is_rotary, opened):
+    for source in opened:
+        if not isinstance(source.encoding, Rotary):
+            continue
         try:
             panels += _of_source(source, session)
         except HfposembError as error:
@@ -87,7 +81,7 @@ def _of_source(source: Opened, session: Session) -> list[Panel]:
         return [Panel(f"rope {source.text}", "", source=(source.name, ""), color=source.color, message=said, span=2)]
     search = None if pairs * trained <= SEARCHED else 0
     bounds = {} if search is None else {"search": search}
-    key = ("rope", source_key(allowed(source.text, public=session.public), public=session.public), source.part)
+    key = ("rope", source_key(source.text, public=session.public), source.part)
     report = session.library.results.make(key, lambda: rope_report(embeddings, part=source.part, **bounds))
     kernels = [_kernel_panel(source, report, multiple, search) for multiple in MULTIPLES if report.effects]
     return [*kernels, _agreement_panel(source, report, search)]

@@ -31,7 +31,7 @@ from ...components.plot import Drawing, Panel, PanelRow, Panels
 from ...recipes.position_snippets import of_tables
 from ...recipes.writing import quoted
 from ...session.opened import Opened
-from ...session.shown_positions import Positions, of_part, tables_of
+from ...session.shown_positions import Positions, tables_of
 from ...session.state import Session
 from .sinusoid_claims import rotation_panel
 
@@ -85,7 +85,7 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
             found[source] = measured(positions, session)
         except HfposembError as error:
             said.append(f"{source.name}: {one_line(str(error))}.")
-    by_rule = [source.name for source in opened if not source.error and isinstance(_encoding(source), Rotary)]
+    by_rule = [source.name for source in opened if not source.error and isinstance(source.encoding, Rotary)]
     said += (
         [f"{listed(by_rule)}: rotary, so a shift rotates queries and keys by ω k by construction."] if by_rule else []
     )
@@ -106,13 +106,6 @@ def shift_panels(opened: Sequence[Opened], length: int, which: Map, step: int, s
     return Panels(tuple(drawn), heading=winding(facts), subheading=about, columns=2)
 
 
-def _encoding(source: Opened) -> Any:
-    try:
-        return source.position
-    except HfposembError:
-        return None
-
-
 def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said: Sequence[str]) -> Panel:
     """Draw R² by the distance of the shift for all sources, with the bands of their surrogates."""
     series = []
@@ -122,7 +115,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
             for part in (one.curve.distances, *(getattr(c, which)[split] for c in (one.curve, one.low, one.high)))
         )
         series.append(Series(source.name, values, source.color, source.dash, at=at, band=(low, high)))
-    if any(_encoding(source).kind == "sinusoidal" for source in found):
+    if any(source.position.kind == "sinusoidal" for source in found):
         longest = max(found, key=lambda source: len(found[source].curve.distances))
         distances = found[longest].curve.distances
         table = longest.position.table
@@ -130,7 +123,7 @@ def curve_panel(split: Split, found: Mapping[Opened, Measured], which: Map, said
         series.append(Series("closed form", ones.astype(np.float32), at=distances.astype(np.float32)))
     random = split == "random"
     distance = 1 if random else max(k for k in found[next(iter(found))].curve.distances.tolist() if k <= FAR)
-    exact = [source.name for source in found if _encoding(source).kind == "sinusoidal"]
+    exact = [source.name for source in found if source.position.kind == "sinusoidal"]
     title = curve_title({source.name: one.curve for source, one in found.items()}, which, split, distance, exact=exact)
     held = "A random quarter held out" if random else "The last quarter held out"
     foot = f"{held} · band: range of {SURROGATES} surrogates · values below 0 drawn as 0"
@@ -190,9 +183,9 @@ def plane_panel(found: Mapping[Opened, Positions], step: int, session: Session) 
     )
 
 
-def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
+def accordion(session: Session, length: gr.Radio) -> None:
     """Create the accordion, closed; it is computed when opened, and again when the sources change."""
-    box, asked = session.fold("shifts", QUESTION)
+    box, unfolded = session.fold("shifts", QUESTION)
     with box:
         with gr.Row(elem_classes="controls"):
             with gr.Column(scale=0, min_width=260):
@@ -202,16 +195,10 @@ def accordion(session: Session, length: gr.Radio, part: gr.State) -> None:
                 step = gr.Radio(steps, value=str(STEP), label="Shift of the planes", elem_classes="segmented")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], asked: bool, length: int, which: Map, step: str, part: str | None) -> Any:
-        if not asked:
-            return gr.skip()
-        return shift_panels(of_part(opened, part), length, which, int(step), session)
+    def draw(opened: Sequence[Opened], length: int, which: Map, step: str) -> Any:
+        return shift_panels(opened, length, which, int(step), session)
 
-    session.redraw(
-        draw,
-        [row],
-        inputs=[asked, length, which, step, part],
-        on=[asked.change, length.input, which.input, step.input, part.change],
-    )
+    inputs = [length, which, step]
+    session.redraw(draw, [row], inputs=inputs, on=[one.input for one in inputs], within=unfolded)
     session.keep("map-of-shift", which)
     session.keep("shifted-by", step)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,10 @@ from hfposemb.text import display, one_line
 
 from ...components.events import QUIET
 from ...components.recipe import COPY_JS, Recipe, folded_code
-from ...jobs import children, measuring
-from ...jobs.children import JobError
-from ...jobs.visitor import Visitor
+from ...jobs import measuring
 from ...limits import CHECKED_AT_ONCE
 from ...recipes.writing import TOKEN_ROLES, command_line, listed_as, pinned, quoted, recipe
+from ...session.background_jobs import BackgroundJob, Request
 from ...session.library import allowed, reader, source_key
 from ...session.opened import Opened
 from ...session.source_names import short_name
@@ -58,7 +56,7 @@ NOTHING = "nothing to do"
 
 def check_key(text: str, *, public: bool) -> Hashable:
     """Return the key under which the library keeps the check of a source. Raises ``HfposembError`` as ``allowed``."""
-    return (NAME, source_key(allowed(text, public=public), public=public))
+    return (NAME, source_key(text, public=public))
 
 
 def has_files(source: Opened, session: Session) -> bool:
@@ -102,6 +100,12 @@ def checked(opened: Sequence[Opened], session: Session) -> dict[Opened, CheckRep
             except HfposembError:
                 continue  # the job reports the error
     return known(opened, session)
+
+
+def check_request(session: Session, one: Sequence[str]) -> Request:
+    """Return the check of a source ``[text]`` for a job."""
+    key = check_key(one[0], public=session.public)
+    return Request(key, measuring.check, one, name=short_name(one[0]))
 
 
 # --- what is shown ----------------------------------------------------------------------------------------------------
@@ -248,7 +252,7 @@ def check_fold(session: Session) -> None:
     with box:
         shown = gr.HTML(js_on_load=COPY_JS, apply_default_css=False, elem_classes="checks")
         with gr.Column(elem_classes="in-place"):
-            running = session.jobs.bind(_work(session), name=NAME, label="Check")
+            running = session.jobs.bind(partial(check_request, session), name=NAME, label="Check")
             again = gr.Button(AGAIN, variant="secondary", size="lg", scale=0, min_width=160, visible=False)
 
     def draw(opened: Sequence[Opened], unfolded: bool, done: dict[str, Any]) -> Any:
@@ -256,8 +260,7 @@ def check_fold(session: Session) -> None:
             return gr.update(label=f"{heading(known(opened, session))}{MORE}"), gr.skip(), [], gr.skip()
         found = checked(opened, session)
         missing = [[one.text] for one, report in found.items() if report is None]
-        tried = [] if done.get("ok", True) else done["wanted"]  # by the last job, which failed or was cancelled
-        failed = bool(missing) and all(one in tried for one in missing)
+        failed = BackgroundJob.failed(done, missing)
         others = [one for one in opened if one not in found]
         label = gr.update(label=f"{heading(found)}{MORE}")
         return (
@@ -273,23 +276,3 @@ def check_fold(session: Session) -> None:
     outputs = [box, shown, running.wanted, again]
     session.redraw(draw, outputs, inputs=[unfolded, running.done], on=[unfolded.change, running.done.change])
     again.click(retry, [session.due], running.wanted, **QUIET)
-
-
-def _work(session: Session) -> Any:
-    async def work(
-        visitor: Visitor, place: str, wanted: Sequence[Sequence[str]]
-    ) -> AsyncGenerator[children.Progress, None]:
-        reasons = []
-        for (text,) in wanted:
-            key = check_key(text, public=session.public)
-            steps = session.jobs.compute(visitor, place, key, [text], measuring.check, text)
-            try:
-                async with aclosing(steps):
-                    async for progress in steps:
-                        yield progress
-            except JobError as error:  # the others are checked all the same
-                reasons.append(f"{short_name(text)}: {error}")
-        if reasons:
-            raise HfposembError("; ".join(reasons))
-
-    return work

@@ -26,21 +26,16 @@ from ...failures import said_of
 from ...jobs import measuring
 from ...jobs.fetching import Fetch
 from ...recipes.writing import command_line, pinned, recipe
+from ...session.background_jobs import BackgroundJob, Request
 from ...session.opened import HEAD_NEEDS, UNREAD, Opened
 from ...session.opening import page_of, reading_line
-from ...session.source_names import short_name
 from ...session.state import Session
 from ..chosen_word import shown, with_tokens
 from .token_search import picked_word
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from hfposemb.comparison.moved_words import Move
     from hfposemb.comparison.token_against_head import HeadComparison, HeadMeasure
-
-    from ...jobs.children import Progress
-    from ...jobs.visitor import Visitor
 
 
 def unread(session: Session, opened: Sequence[Opened]) -> list[str]:
@@ -61,19 +56,16 @@ class HeadReads:
         if not wanted:
             yield [gr.skip(), gr.skip()]
             return
-        library, public, read = self.session.library, self.session.public, list[Fetch]()
-        works = {}
-        for text in wanted:
-            key, work = library.fetch(text, HEAD_NEEDS, public=public)
-            works[key] = (short_name(text), work)
+        heads, read = self.session.at(self.session.key, HEAD_NEEDS), list[Fetch]()
+        follow = heads.library.fetches.follow(self._page(request), wanted, heads.wanted(heads.open(wanted)))
         try:
-            async with aclosing(library.fetches.follow(self._page(request), wanted, works)) as follow:
+            async with aclosing(follow):
                 async for read in follow:
                     yield [reading_line(read), gr.skip()]
         except CancelledError:
             yield [gr.update(visible=False), gr.skip()]
             return
-        wrong = [said_of(one.error, public=public) for one in read if one.error is not None]
+        wrong = [said_of(one.error, public=heads.public) for one in read if one.error is not None]
         line = gr.update(value=failed_line(wrong[0]), visible=True) if wrong else gr.update(visible=False)
         yield [line, uuid4().hex]
 
@@ -110,28 +102,21 @@ AGAIN = "Compare again"
 def head_panels(session: Session, opened: Sequence[Opened], *, stopped: bool = False) -> Panels:
     """Return one panel for every source with tokens; if a comparison was ``stopped``, it can be asked for again."""
     panels = [_panel(session, source) for source in with_tokens(opened)]
-    again = {f"head-{text}" for text, _ in wanted_of(session, opened)} if stopped else set()
+    again = {f"head-{text}" for (text,) in wanted_of(session, opened)} if stopped else set()
     return Panels(tuple(replace(one, actions=(AGAIN,)) if one.key in again else one for one in panels), columns=2)
 
 
 def wanted_of(session: Session, opened: Sequence[Opened]) -> list[list[str]]:
-    """Return the comparisons ``[[source, ""], …]`` that have yet to be computed, for ``compare``."""
+    """Return the comparisons ``[[source], …]`` that have yet to be computed."""
     late = unread(session, opened)
     waiting = [one for one in opened if one.untied and one.text not in late and _known(session, one) is None]
-    return [[source.text, ""] for source in waiting]
+    return [[source.text] for source in waiting]
 
 
-async def compare(
-    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
-) -> AsyncGenerator[Progress, None]:
-    """Compare token table and head of the sources ``[[source, id], …]``, each in a child process."""
-    for one in wanted:
-        (source,) = session.open([one[0]])
-        key = session.source_key(source, ("head", LISTED))
-        steps = session.jobs.compute(visitor, part, key, list(one), measuring.head, source.text, LISTED)
-        async with aclosing(steps):
-            async for progress in steps:
-                yield progress
+def head_request(session: Session, one: Sequence[str]) -> Request:
+    """Return the comparison of token table and head of ``[source]`` for a job."""
+    (source,) = session.open(one)
+    return Request(session.source_key(source, ("head", LISTED)), measuring.head, (source.text, LISTED))
 
 
 def _known(session: Session, source: Opened) -> HeadComparison | None:
@@ -192,26 +177,24 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
     """Create and bind the panels; ``picked`` are the word, the search field and the search, which a click sets."""
     with gr.Column():
         read = reading_row(session, unfolded, True, name="compared")
-        work = session.jobs.bind(partial(compare, session), name="head", label="Token table and head")
+        work = session.jobs.bind(partial(head_request, session), name="head", label="Token table and head")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], unfolded: bool) -> Any:
-        return [head_panels(session, opened), wanted_of(session, opened)] if unfolded else [gr.skip(), []]
-
-    def draw_done(opened: Sequence[Opened], unfolded: bool) -> Any:
-        return head_panels(session, opened, stopped=True) if unfolded else gr.skip()
+    def draw(opened: Sequence[Opened], unfolded: bool, done: dict[str, Any]) -> Any:
+        if not unfolded:
+            return [gr.skip(), []]
+        wanted = wanted_of(session, opened)
+        stopped = BackgroundJob.failed(done, wanted)
+        return [head_panels(session, opened, stopped=stopped), [] if stopped else wanted]
 
     def ask(due: list[Any], happened: Happened) -> Any:
-        if happened.get("action") != AGAIN:
-            return gr.skip()
-        wanted = wanted_of(session, session.shown(due))
-        return [[text, uuid4().hex] for text, _ in wanted]  # unique, so that it can be requested again after Cancel
+        return wanted_of(session, session.shown(due)) if happened.get("action") == AGAIN else gr.skip()
 
     def pick(due: list[Any], happened: Happened) -> list[Any]:
         told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
         return picked_word(texts.get(str(told.get("panel"))), told.get("id"))
 
-    session.redraw(draw, [row, work.wanted], inputs=[unfolded], on=[unfolded.change, read.change])
-    session.when([work.done.change], draw_done, [row], inputs=[unfolded])
+    events = [unfolded.change, read.change, work.done.change]
+    session.redraw(draw, [row, work.wanted], inputs=[unfolded, work.done], on=events)
     row.select(pick, [session.due], list(picked), **EACH)
     row.select(ask, [session.due], work.wanted, **EACH)

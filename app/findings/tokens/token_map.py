@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -26,19 +25,16 @@ from hfposemb.text import number, one_line, percent, sentence_case, small_percen
 from ... import limits
 from ...components.help_texts import HELP
 from ...components.plot import Drawing, LegendItem, Panel, ScaleBar
-from ...jobs import children, measuring
+from ...jobs import measuring
 from ...jobs.first_pictures import is_draft
-from ...jobs.visitor import Visitor
 from ...recipes import token_snippets
-from ...session.background_jobs import BackgroundJob
+from ...session.background_jobs import BackgroundJob, Request
 from ...session.opened import Opened
 from ...session.state import Session
 from ..chosen_word import Word, empty_panel, row_of, shown, source_of, why_no_tokens
 from .token_neighbours import neighbours_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from hfposemb.analysis.projection.map_regions import Region
     from hfposemb.analysis.projection.projecting import Projection
 
@@ -151,7 +147,7 @@ def asked_map(
     draft = None
     try:
         wanted = _before_map(session, source, table, method, size, color)
-        if wanted and done and BackgroundJob.failed(done, wanted):
+        if BackgroundJob.failed(done, wanted):
             kind = wanted[0][3] if len(wanted[0]) > 3 else "UMAP"
             if kind == "PCA":
                 message = "PCA of this table was stopped. Change a control, such as the colour, to start it again."
@@ -189,7 +185,7 @@ def automatic(session: Session, table: EmbeddingTable, dims: int) -> str:
 def _before_map(
     session: Session, source: Opened, table: EmbeddingTable, method: str, dims: int, color: str
 ) -> list[list[Any]]:
-    """Return the work to do before the map can be drawn, for ``map_work``; empty if there is none."""
+    """Return the work to do before the map can be drawn, for ``map_request``; empty if there is none."""
     rows, width = table.shape
     if method == "UMAP" and session.projection(table, "umap", dims) is None:
         return [[source.text, source.words, dims]]
@@ -207,31 +203,20 @@ def _pca_key(session: Session, table: EmbeddingTable, dims: int) -> Any:
     return session.library.result_key(table, ("pca", dims))
 
 
-async def map_work(
-    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
-) -> AsyncGenerator[children.Progress, None]:
-    """Do the work of ``_before_map`` in a child: UMAP for ``[[source, role, dims]]``, else the fourth item names it."""
-    text, role, dims, *more = wanted[0]
+def map_request(session: Session, one: Sequence[Any]) -> Request:
+    """Return the work of ``_before_map``: UMAP for ``[source, role, dims]``, else the fourth item names it."""
+    text, role, dims, *more = one
     if not more:
-        steps = session.jobs.lay_out(visitor, part, wanted)
-    else:
-        table = session.open([text])[0].table(role)
-        if table is None:
-            return
-        if more[0] == "PCA":
-            key = _pca_key(session, table, dims)
-            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.pca, text, role, dims)
-        else:
-            projection = session.projection(table, more[1], dims)
-            if projection is None:
-                return
-            key = session.library.result_key(table, trust_key(more[1], dims))
-            drawn = measuring.DrawnRows(projection.coordinates, projection.rows, metric_of(projection))
-            asked = (text, role, drawn, MEASURED)
-            steps = session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.trust, *asked)
-    async with aclosing(steps):
-        async for progress in steps:
-            yield progress
+        return session.jobs.layout(one)
+    table = session.table(text, role)
+    if more[0] == "PCA":
+        return Request(_pca_key(session, table, dims), measuring.pca, (text, role, dims))
+    projection = session.projection(table, more[1], dims)
+    if projection is None:
+        raise HfposembError(f"the map of {session.open([text])[0].name} has gone; draw it again")
+    drawn = measuring.DrawnRows(projection.coordinates, projection.rows, metric_of(projection))
+    key = session.library.result_key(table, trust_key(more[1], dims))
+    return Request(key, measuring.trust, (text, role, drawn, MEASURED))
 
 
 def regions_of(session: Session, table: EmbeddingTable, projection: Projection) -> tuple[Region, ...]:

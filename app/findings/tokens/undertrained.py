@@ -20,6 +20,7 @@ from ...components.plot import NeighbourList, NeighbourRow, Panel, PanelRow
 from ...jobs import measuring
 from ...limits import SEARCHED
 from ...recipes.writing import TOKEN_ROLES, command_line, pinned, recipe
+from ...session.background_jobs import Request
 from ...session.opened import UNREAD, Opened
 from ...session.state import Session
 from ..chosen_word import of_table, shown, source_of
@@ -27,10 +28,7 @@ from .token_head import reading_row, unread
 from .token_search import picked_word
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
-    from ...jobs.children import Progress
-    from ...jobs.visitor import Visitor
+    from collections.abc import Sequence
 
 LISTED = 8
 LOOK = "Look for odd tokens"
@@ -102,13 +100,10 @@ def known(session: Session, source: Opened) -> UndertrainedTokens | None:
     return found
 
 
-def look(
-    session: Session, visitor: Visitor, part: str, wanted: Sequence[Sequence[Any]]
-) -> AsyncGenerator[Progress, None]:
-    """Compute the odd tokens of ``[[source, id]]`` in a child process."""
-    (source,) = session.open([wanted[0][0]])
-    key = session.source_key(source, ("odd", LISTED))
-    return session.jobs.compute(visitor, part, key, list(wanted[0]), measuring.odd, source.text, LISTED)
+def odd_request(session: Session, one: Sequence[str]) -> Request:
+    """Return the odd tokens of ``[source, id]`` for a job."""
+    (source,) = session.open(one[:1])
+    return Request(session.source_key(source, ("odd", LISTED)), measuring.odd, (source.text, LISTED))
 
 
 def _row(odd: UndertrainedToken) -> NeighbourRow:
@@ -180,11 +175,11 @@ def odd_row(
     table, which = controls
     with gr.Column():
         read = reading_row(session, unfolded, True, name="odd")
-        work = session.jobs.bind(partial(look, session), name="odd", label="Odd tokens")
+        work = session.jobs.bind(partial(odd_request, session), name="odd", label="Odd tokens")
         row = PanelRow((), scope=session.scope)
 
-    def draw(opened: Sequence[Opened], unfolded: bool, table: str, which: str | None) -> Any:
-        return odd_panels(session, chosen(session, opened, table, which)) if unfolded else gr.skip()
+    def draw(opened: Sequence[Opened], table: str, which: str | None) -> Any:
+        return odd_panels(session, chosen(session, opened, table, which))
 
     def ask(due: list[Any], table: str, which: str | None, happened: Happened) -> Any:
         source = chosen(session, session.shown(due), table, which)
@@ -195,8 +190,8 @@ def odd_row(
     def pick(due: list[Any], table: str, which: str | None, happened: Happened) -> list[Any]:
         return picked_word(chosen(session, session.shown(due), table, which), happened.get("id"))
 
-    session.redraw(draw, [row], inputs=[unfolded, *controls], on=[unfolded.change, read.change, table.change])
-    session.when([field.input], draw, [row], inputs=[unfolded, table, field])
-    session.when([work.done.change], draw, [row], inputs=[unfolded, *controls])
+    session.redraw(draw, [row], inputs=controls, on=[read.change, table.change], within=unfolded)
+    session.when([field.input], draw, [row], inputs=[table, field], within=unfolded)
+    session.when([work.done.change], draw, [row], inputs=controls, within=unfolded)
     row.select(pick, [session.due, table, which], list(picked), **EACH)
     row.select(ask, [session.due, table, which], work.wanted, **EACH)

@@ -30,9 +30,10 @@ from hfposemb.app.findings.compare.comparison import (
     quick,
     why_not,
 )
-from hfposemb.app.jobs import children
+from hfposemb.app.jobs import children, measuring
 from hfposemb.app.jobs.queue import LINE
 from hfposemb.app.jobs.visitor import Visitor
+from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import compare
@@ -194,11 +195,11 @@ def told(share: float, doing: str) -> None:
 
 def test_jobs_give_what_the_tab_shows(pair: tuple[str, str]) -> None:
     exact = hpe.compare(*(hpe.extract(text) for text in pair), draws=19)
-    found = children.comparison(pair, 19, told)
+    found = measuring.comparison(pair, 19, told)
     assert found.pairs == exact.pairs
     assert found.moves == exact.moves
-    assert children.maps(pair, "position", "pca", told).role == "position"
-    again, page = children.page(pair, found, 19, told)
+    assert measuring.maps(pair, "position", "pca", told).role == "position"
+    again, page = measuring.page(pair, found, 19, told)
     assert again is found
     assert page.startswith("<!doctype html>")
     assert EVIL not in page
@@ -218,7 +219,7 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     key = comparison_key(BUILT_IN, public=public)
 
     async def run() -> list[children.Progress]:
-        work = session.jobs.compute(Visitor("page"), "part", key, "doing", children.comparison, BUILT_IN, 19)
+        work = session.jobs.run(Visitor("page"), "part", [(BUILT_IN, 19)], partial(Request, key, measuring.comparison))
         return [step async for step in work]
 
     steps = asyncio.run(run())
@@ -237,7 +238,7 @@ def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
     key = comparison_key(texts, public=False)
 
     async def run() -> None:
-        work = session.jobs.compute(Visitor("page"), "part", key, "doing", children.comparison, texts, 100)
+        work = session.jobs.run(Visitor("page"), "part", [(texts, 100)], partial(Request, key, measuring.comparison))
         async for _ in work:
             LINE.cancel(Visitor("page"), "part")
 
@@ -261,7 +262,7 @@ def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pyt
 
 def test_work_can_be_sent_to_a_child() -> None:
     with children.Job(
-        partial(children.maps, public=True), BUILT_IN, "position", "pca", reports=True, sealed=True
+        partial(measuring.maps, public=True), BUILT_IN, "position", "pca", reports=True, sealed=True
     ) as job:
         assert len(job.result().labels) == 32
 

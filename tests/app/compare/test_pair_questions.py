@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from app.findings.compare.pair_questions import (
     QUESTIONS,
     VOCABULARY,
     PairQuestion,
-    measure,
+    answer_request,
     pair_key,
     pair_page,
     pair_recipe,
@@ -44,7 +45,8 @@ def test_a_fold_shows_what_the_function_returns(
     assert sides is not None
     assert question.reading in pair_page(question, sides, None, stopped=False)
     assert "stopped" in pair_page(question, sides, None, stopped=True)
-    asyncio.run(taken(measure(session, question, Visitor("one"), "part", [texts])))
+    asks = partial(answer_request, session, question)
+    asyncio.run(taken(session.jobs.run(Visitor("one"), "part", [texts], asks)))
     found = session.library.results.get(pair_key(question.name, *texts, public=False))
     page = pair_page(question, sides, found, stopped=False)
     assert EVIL not in page

@@ -27,10 +27,11 @@ from hfposemb.app.findings.training_run import (
     run_of,
     runs_of,
 )
-from hfposemb.app.jobs import children
-from hfposemb.app.jobs.children import Training
+from hfposemb.app.jobs import measuring
+from hfposemb.app.jobs.measuring import Training
 from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.limits import PUBLIC_CHECKPOINTS
+from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import training
@@ -159,7 +160,7 @@ def handlers(sources: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, **more: 
     """Draw the tab, and return its session and what draws there, by name."""
     bound: dict[str, Any] = {}
 
-    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, **more: Any) -> None:
         bound[draw.__name__] = draw
 
     monkeypatch.setattr(Session, "when", note)
@@ -176,7 +177,7 @@ def test_a_run_is_wanted_until_it_is_there(gpt2: Trajectory, monkeypatch: pytest
     *_, wanted, retry = draw(LAST)
     assert wanted == [["sample:gpt2", "position", STEPS, 40]]
     assert not retry["visible"]
-    failed = {"ok": False, "wanted": [[*wanted[0], "an id"]]}
+    failed = {"ok": False, "wanted": wanted}
     panels, _, _, again, retry = draw(LAST, failed)
     assert (again, retry["visible"]) == ([], True)
     assert panels.panels[0].message == training.FAILED
@@ -204,10 +205,8 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     wanted = ["sample:gpt2", "position", "step-?00", 3]
 
     async def work() -> None:
-        steps = session.jobs.compute(
-            Visitor("a page"), "part", run_key(wanted, public=False), wanted, children.training, *wanted, 2
-        )
-        async for _ in steps:
+        request = Request(run_key(wanted, public=False), measuring.training, (*wanted, 2))
+        async for _ in session.jobs.run(Visitor("a page"), "part", [wanted], lambda one: request):
             pass
 
     asyncio.run(work())
@@ -215,7 +214,7 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.run.steps == (100, 400, 800)
     assert found.total == 7
     told: list[str] = []
-    children.training(*wanted, 2, lambda _, doing: told.append(doing))  # a child tells only what lasts
+    measuring.training(*wanted, 2, lambda _, doing: told.append(doing))  # a child tells only what lasts
     assert told[0] == "looking for checkpoints"
     assert len(told) > len(found.run.steps)
 
@@ -250,7 +249,7 @@ def test_a_folder_is_followed_while_training_goes_on(
     (second,) = grown(*asked, "training", {"wanted": [first], "ok": True})
     assert second != first, "a state that stays starts no job"
     assert second[:4] == first[:4]
-    failed = {"wanted": [[*second, "an id"]], "ok": False}
+    failed = {"wanted": [second], "ok": False}
     assert grown(*asked, "training", failed) == idle, "what cannot be read is not tried for ever"
     shutil.copytree(folder("bert"), tmp_path / "step-40")
     assert grown(*asked, "training", failed) != idle
@@ -272,4 +271,4 @@ def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
     with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
         run_key(["./out", "position", "*", 4], public=True)
     with pytest.raises(HfposembError, match="has no revision matching 'none'"):
-        children.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)
+        measuring.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)

@@ -19,10 +19,11 @@ import numpy as np
 import psutil
 import pytest
 from hfposemb.app.failures import BugError
-from hfposemb.app.jobs import children, queue
+from hfposemb.app.jobs import children, measuring, queue
 from hfposemb.app.jobs.queue import Line, in_line
 from hfposemb.app.jobs.visitor import BusyError, Visitor, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
+from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
@@ -125,7 +126,7 @@ def test_child_ends_with_its_parent() -> None:
     code = (
         "from hfposemb.app.jobs import children; from tests.support.processes.errands import asleep\n"
         "job = children.Job(asleep, reports=True)\n"
-        "while not job.poll(0.05).doing: pass\n"
+        "while job.poll(0.05).doing == 'starting': pass\n"
         "print(job.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
     done = subprocess.run(
@@ -137,7 +138,7 @@ def test_child_ends_with_its_parent() -> None:
 def test_umap_in_a_child_is_that_of_the_library() -> None:
     """In the bounds that strangers have."""
     bounds = {"reports": True, "memory": PUBLIC_MEMORY, "sealed": True}
-    with children.Job(partial(children.umap, public=True), "random:60x8?seed=7", "token", 2, **bounds) as job:
+    with children.Job(partial(measuring.umap, public=True), "random:60x8?seed=7", "token", 2, **bounds) as job:
         seen = list(followed(job))
         found = job.result()
     wanted = hpe.project(hpe.extract("random:60x8?seed=7").token, method="umap", dims=2)
@@ -146,7 +147,7 @@ def test_umap_in_a_child_is_that_of_the_library() -> None:
 
 
 def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
-    job = children.Job(children.umap, "random:5x4", "token", 2, reports=True)
+    job = children.Job(measuring.umap, "random:5x4", "token", 2, reports=True)
     with pytest.raises(children.JobError, match="use method='pca'"):
         job.result()
 
@@ -310,7 +311,8 @@ def test_places_are_told_in_words() -> None:
 def page_of(name: str) -> AsyncGenerator[children.Progress, None]:
     """Let a visitor ask for a map that takes a while."""
     session = open_session(public=True)
-    return session.jobs.lay_out(Visitor(name), "tokens", [[f"random:3000x{len(name) + 30}", "token", 2]])
+    wanted = [[f"random:3000x{len(name) + 30}", "token", 2]]
+    return session.jobs.run(Visitor(name), "tokens", wanted, session.jobs.layout)
 
 
 @pytest.fixture
@@ -337,7 +339,7 @@ def test_crowd_waits_with_its_places_shown_and_one_child(alone: Line) -> None:
         said: list[list[str]] = [[] for _ in range(MOST_WAITING + 4)]
         tasks = [asyncio.create_task(visit("x" * place, lines)) for place, lines in enumerate(said)]
         most, end = 0, time.monotonic() + 60
-        while time.monotonic() < end and len([one for one in said[0] if "reading" not in one]) < 2:
+        while time.monotonic() < end and len([one for one in said[0] if one != "starting"]) < 2:
             most = max(most, len(psutil.Process().children()) - before)
             await asyncio.sleep(0.02)
         assert most <= 1
@@ -358,15 +360,16 @@ def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Li
     session = open_session()
     kept = session.library.results
 
-    async def do(part: str, work: Callable[..., Any], **more: Any) -> None:
-        async for _ in session.jobs.compute(Visitor("page"), part, part, part, work, **more):
+    async def do(part: str, asks: Callable[[Any], Request]) -> None:
+        async for _ in session.jobs.run(Visitor("page"), part, [part], asks):
             pass
 
     async def both() -> None:
-        comparing = asyncio.create_task(do("figures", errands.figures))
+        comparing = asyncio.create_task(do("figures", lambda one: Request(one, errands.figures)))
         while not len(alone):
             await asyncio.sleep(0.01)
-        await asyncio.gather(comparing, do("report", errands.written, late=lambda: (kept.get("figures"),)))
+        report = do("report", lambda one: Request(one, errands.written, (kept.get("figures"),)))
+        await asyncio.gather(comparing, report)
 
     asyncio.run(both())
     assert kept.get("figures") == 7
@@ -395,7 +398,7 @@ def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -
 
     async def ask(number: int) -> None:
         visitor, part = Visitor(f"page {number % 7}"), draw.choice("abc")
-        steps = session.jobs.compute(visitor, part, number, number, errands.asleep)
+        steps = session.jobs.run(visitor, part, [number], lambda one: Request(one, errands.asleep))
         try:
             async with asyncio.timeout(draw.choice((0.0, 0.01, 0.1, 0.4))), aclosing(steps):
                 async for _ in steps:
@@ -423,6 +426,6 @@ def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -
 
 async def finished(session: Session) -> Any:
     """Compute what takes a moment; return the result."""
-    async for _ in session.jobs.compute(Visitor("late"), "a", "late", "late", errands.figures):
+    async for _ in session.jobs.run(Visitor("late"), "a", ["late"], lambda one: Request(one, errands.figures)):
         pass
     return session.library.results.get("late")

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def asked(session: Session, color: str = "Class", done: dict[str, Any] | None = 
 
 def work(session: Session, wanted: list[list[Any]]) -> AsyncGenerator[Progress, None]:
     """Return the work that the map waits for, for one page."""
-    return token_map.map_work(session, Visitor("page"), "tokens", wanted)
+    return session.jobs.run(Visitor("page"), "tokens", wanted, partial(token_map.map_request, session))
 
 
 def run(session: Session, wanted: list[list[Any]]) -> list[Progress]:

@@ -210,7 +210,7 @@ def test_a_sinusoid_is_drawn_as_its_frequencies_are_added() -> None:
 @pytest.mark.parametrize("asked", [64, 31, 10**6])
 def test_a_mark_beyond_the_end_is_the_last_position(asked: int) -> None:
     page = open_session()
-    drawn, *_ = positions.Handlers(page).draw_sources(page.open(["sinusoidal:32x8"]), "pca", 2, 0, asked, {}, None)
+    drawn, *_ = positions.draw_sources(page.open(["sinusoidal:32x8"]), "pca", 2, 0, asked, {}, session=page)
     (panel,) = drawn.panels
     said = " ".join([panel.emphasis, *(drawing.caption for drawing in panel.drawings)])
     assert "Position 31" in said

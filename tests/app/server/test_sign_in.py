@@ -39,6 +39,7 @@ from app.jobs.fetching import on_behalf
 from app.limits import LEFT_SECONDS
 from app.server import reach, sign_in
 from app.server.ownership import Owned
+from app.server.page import Page
 from app.server.route_allowlist import _refused
 from app.session import accounts
 from app.session.accounts import ACCOUNT, ACCOUNTS, INFO, KEY, Account, Accounts
@@ -364,7 +365,7 @@ def test_what_is_made_for_a_page_ends_with_the_session(keys: dict[str, str]) -> 
         return (Panel("a", "A", drawings=(Drawing(figure),)),), kept_file(b"a,b", "tokens.csv")
 
     figure = view("norms", hpe.extract("random:5000x4"))
-    with accounts.VisitedPage() as page:
+    with Page() as page:
         outputs = [PanelRow(()), gr.DownloadButton()]
         page.load(drawn_and_saved, None, outputs)
     account = ACCOUNTS.find(keys["ada"])
@@ -387,7 +388,7 @@ def test_what_is_made_for_a_page_ends_with_the_session(keys: dict[str, str]) -> 
 
 
 def test_sessions_of_programs_and_of_pages_that_were_left_are_dropped() -> None:
-    with accounts.VisitedPage() as page:
+    with Page() as page:
         page.load(lambda: None, None, None)
     holder = StateHolder()
     holder.set_blocks(page)

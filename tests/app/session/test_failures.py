@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from hfposemb.app.components.events import State
 from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.failures import BugError, said_of
 from hfposemb.app.jobs import queue as lines
+from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.guard import guarded
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
@@ -199,11 +200,7 @@ def test_bug_in_a_child_is_said_in_its_line(monkeypatch: pytest.MonkeyPatch) -> 
     with gr.Blocks() as blocks:
         session = Session(False, (), State([]), State(""), gr.Tabs(), library=Library())
 
-        async def work(visitor: lines.Visitor, part: str, wanted: Sequence[Any]) -> AsyncGenerator[Any, None]:
-            async for step in session.jobs.compute(visitor, part, "key", wanted[0], errands.failing):
-                yield step
-
-        umaps = session.jobs.bind(work)
+        umaps = session.jobs.bind(lambda one: Request("key", errands.failing))
         start = gr.Button("Start")
         start.click(lambda: [["x"]], None, umaps.wanted)
     with visited(blocks) as page:

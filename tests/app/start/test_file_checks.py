@@ -6,6 +6,7 @@ import asyncio
 import html
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,8 @@ def finished(session: Session, texts: Sequence[str]) -> None:
     """Run the job of the fold."""
 
     async def run() -> None:
-        work = file_checks._work(session)
-        async for _ in work(Visitor("one"), "part", [[text] for text in texts]):
+        asks = partial(file_checks.check_request, session)
+        async for _ in session.jobs.run(Visitor("one"), "part", [[text] for text in texts], asks):
             pass
 
     asyncio.run(run())

@@ -30,7 +30,7 @@ def test_it_is_offered_by_its_name() -> None:
 @pytest.mark.parametrize("role", ["token", "position"])
 def test_umap_is_known_at_once(session: Session, role: str, dims: int) -> None:
     async def said() -> list[str]:
-        steps = session.jobs.lay_out(Visitor("page"), "tokens", [[MINILM, role, dims]])
+        steps = session.jobs.run(Visitor("page"), "tokens", [[MINILM, role, dims]], session.jobs.layout)
         return [str(progress) async for progress in steps]
 
     assert asyncio.run(said()) == []

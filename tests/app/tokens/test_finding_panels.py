@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,8 @@ def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.Monk
     assert not panel.lists
 
     async def search() -> list[float]:
-        steps = odd_app.look(session, Visitor("one"), "part", [["sample:minilm", "id"]])
+        asks = partial(odd_app.odd_request, session)
+        steps = session.jobs.run(Visitor("one"), "part", [["sample:minilm", "id"]], asks)
         return [step.share async for step in steps]
 
     assert max(asyncio.run(search())) > 0

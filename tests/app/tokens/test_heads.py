@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import gradio as gr
@@ -141,7 +142,8 @@ def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
 def compared(session: Session) -> None:
     """Compare the token tables of a session with their heads, as the fold's job does."""
     wanted = token_head.wanted_of(session, session.open(session.first))
-    assert asyncio.run(taken(token_head.compare(session, Visitor("one"), "part", wanted)))
+    asks = partial(token_head.head_request, session)
+    assert asyncio.run(taken(session.jobs.run(Visitor("one"), "part", wanted, asks)))
 
 
 def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:

@@ -18,7 +18,7 @@ from hfposemb.app.components.plot import Panel, PanelRow, Panels
 from hfposemb.app.findings import training_run
 from hfposemb.app.findings.compare import comparison
 from hfposemb.app.findings.tokens import token_map
-from hfposemb.app.jobs import children
+from hfposemb.app.jobs import measuring
 from hfposemb.app.jobs.fetching import table_of
 from hfposemb.app.session.background_jobs import umap_key
 from hfposemb.app.session.library import shared_library
@@ -51,7 +51,8 @@ class Page:
     """A page without a browser: what each tab draws with, as it was bound."""
 
     session: Session
-    draws: list[tuple[str, Any, list[Any]]]
+    draws: list[tuple[Session, Any, list[Any]]]
+    """The session that draws, what it draws with, and its inputs, the last of which is that of its lens, if any."""
     rows: int
     """Rows of panels that are drawn by none of these."""
 
@@ -62,11 +63,16 @@ class Page:
         """
         found: dict[Any, View] = {}
         opened = self.session.at(tab).open(self.session.first)
-        for key, draw, inputs in self.draws:
-            if key == tab:
+        for session, draw, inputs in self.draws:
+            if session.key == tab:
+                name = getattr(draw, "func", draw).__name__
                 for values in self._values(inputs, every=every):
-                    for view in self._drawn(tab, draw, opened, values):
-                        found.setdefault((draw.__name__ if not view.python else "", *_told(view)), view)
+                    shown = opened
+                    if session.lens is not None:
+                        *values, seen = values
+                        shown = session.lens.view(opened, seen)
+                    for view in self._drawn(tab, draw, shown, values):
+                        found.setdefault((name if not view.python else "", *_told(view)), view)
         return list(found.values())
 
     def _values(self, inputs: list[Any], *, every: bool) -> Iterator[list[Any]]:
@@ -156,13 +162,13 @@ def _texts(value: Any) -> Iterator[str]:
 def opened_page(sources: tuple[str, ...]) -> Page:
     """Build the app, and take what every tab binds to its rows of panels; nothing is known that others computed."""
     shared_library.cache_clear()
-    draws: list[tuple[str, Any, list[Any]]] = []
+    draws: list[tuple[Session, Any, list[Any]]] = []
     sessions: list[Session] = []
     filled: set[PanelRow] = set()
 
-    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), after: Any = ()) -> None:
+    def note(session: Session, on: Any, draw: Any, outputs: Any, *, inputs: Any = (), **more: Any) -> None:
         sessions.append(session)
-        draws.append((session.key, draw, list(inputs)))
+        draws.append((session, draw, [*inputs, *([session.lens.state] if session.lens else [])]))
         filled.update(one for one in outputs if isinstance(one, PanelRow))
 
     with pytest.MonkeyPatch.context() as patch:
@@ -230,7 +236,7 @@ def checked(views: list[View], *, least: int) -> None:
 def compared(page: Page) -> None:
     """Compare the sources of a page, as the tab's job would."""
     library, texts = page.session.library, list(page.session.first)
-    found = hpe.compare(*map(library.open, texts), words=children.WORDS, draws=3)
+    found = hpe.compare(*map(library.open, texts), words=measuring.WORDS, draws=3)
     library.results.put(comparison.comparison_key(texts, public=False), found)
 
 
@@ -238,7 +244,7 @@ def followed(page: Page) -> None:
     """Follow the runs of a page, as the tab's job would."""
     for run in training_run.runs_of(page.session.open(page.session.first)):
         wanted = (run, "position", training_run.PATTERN, limits.CHECKPOINTS)
-        found = children.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
+        found = measuring.training(*wanted, limits.TRAINING_DRAWS, lambda share, doing: None)
         page.session.library.results.put(training_run.run_key(wanted, public=False), found)
 
 
