@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import hfposemb as hpe
-from hfposemb.checks.catalogue import SUBJECTS
+from hfposemb.checks.findings import SUBJECTS
 from hfposemb.cli.parser import LISTED, parser
 from tests.atlas import atlas
 from tests.gallery import gallery
@@ -73,8 +73,6 @@ CHAPTERS = {
         "checks.running",
         "checks.check_report",
         "checks.findings",
-        "checks.catalogue",
-        "checks.report_formats",
         "checks.rope_report",
         "checks.rope_engines",
         "models.positions.rotary_parts",

@@ -365,7 +365,7 @@ class Endpoints(ModelAccess):
         """
         key = check_key(source, public=self.session.public)
         report: CheckReport = await self.in_child(request, key, measuring.check, source)
-        return report.to_json()
+        return report.to_dict()
 
     async def vocabulary(self, request: gr.Request, source: kinds.Source, other: kinds.Source) -> dict[str, Any]:
         """Compare two vocabularies: can the models be merged, draft for each other, or be distilled?

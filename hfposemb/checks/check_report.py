@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import __version__
-from ..tables.tabular import Columns, Tabular
-from .findings import SEVERITIES, Finding, Severity
-from .report_formats import FORMAT, plain, sarif
+from ..tables.documents import plain
+from ..tables.tabular import Columns, Tabular, columns_of
+from .findings import RULES, SEVERITIES, Finding, Severity
+
+FORMAT = "hfposemb.check/1"
+"""Format of the JSON; the number rises with every change that a reader has to know."""
+
+_LEVELS: dict[Severity, str] = {"wrong": "error", "suspicious": "warning", "note": "note"}
+_SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class CheckReport(Tabular):
         received: Bytes that it received.
     """
 
+    _document = ("source", "passed", "findings", "checked", "not_checked", "commit", "requests", "received")
     source: str
     findings: tuple[Finding, ...]
     checked: tuple[str, ...] = ()
@@ -71,34 +78,54 @@ class CheckReport(Tabular):
         lines += [f"  not checked: {reason}" for reason in self.not_checked]
         return "\n".join(lines)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain values, described by ``report_formats.SCHEMA``."""
-        return {
-            "source": self.source,
-            "passed": self.passed,
-            "findings": [plain(one) for one in self.findings],
-            "checked": list(self.checked),
-            "not_checked": list(self.not_checked),
-            "commit": self.commit,
-            "requests": self.requests,
-            "received": self.received,
-        }
-
     def to_sarif(self) -> dict[str, Any]:
         """Return the report in SARIF 2.1.0, which GitHub shows next to the files of a repository."""
         return to_sarif((self,))
 
     def columns(self) -> Columns:
         """Return one row per finding: ``name``, ``severity``, ``message``, ``fix`` and ``file``."""
-        names = ("name", "severity", "message", "fix", "file")
-        return {name: [getattr(one, name) for one in self.findings] for name in names}
+        return columns_of(self.findings, "name", "severity", "message", "fix", "file")
 
 
 def document(reports: Sequence[CheckReport]) -> dict[str, Any]:
-    """Return what ``hfposemb check --json`` prints, described by ``report_formats.SCHEMA``."""
-    return {"format": FORMAT, "version": __version__, "reports": [one.to_json() for one in reports]}
+    """Return what ``hfposemb check --json`` prints, described by ``--schema``."""
+    return {"format": FORMAT, "version": __version__, "reports": plain(reports)}
 
 
 def to_sarif(reports: Sequence[CheckReport]) -> dict[str, Any]:
-    """Return reports as one SARIF 2.1.0 log (OASIS 2020), with a result for each finding."""
-    return sarif([(one.source, one.findings) for one in reports])
+    """Return reports as one SARIF 2.1.0 log (OASIS 2020), with a result for each finding.
+
+    A finding is placed in its file below the source's folder if the source is a relative path, which GitHub resolves in
+    the repository.
+    """
+    used = {one.name for report in reports for one in report.findings}
+    names = [name for name in RULES if name in used]
+    rules = [
+        {
+            "id": name,
+            "shortDescription": {"text": RULES[name].about},
+            "fullDescription": {"text": RULES[name].why},
+            "help": {"text": f"{RULES[name].about}. {RULES[name].why} docs/check.md lists all findings."},
+            "defaultConfiguration": {"level": _LEVELS[RULES[name].severity]},
+        }
+        for name in names
+    ]
+    results = [_result(report.source, one, names.index(one.name)) for report in reports for one in report.findings]
+    driver = {"name": "hfposemb", "version": __version__, "rules": rules}
+    return {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _result(source: str, one: Finding, rule: int) -> dict[str, Any]:
+    place = source.removeprefix("./").rstrip("/")
+    if place.endswith(".safetensors"):
+        place = place.rpartition("/")[0]
+    uri = f"{place}/{one.file}" if place not in ("", ".") else one.file
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri.lstrip("/")}, "region": {"startLine": 1}}
+    return {
+        "ruleId": one.name,
+        "ruleIndex": rule,
+        "level": _LEVELS[one.severity],
+        "message": {"text": f"{one.message}. {one.why} Fix: {one.fix}"},
+        "locations": [{"physicalLocation": location}],
+        "properties": {"numbers": plain(one.numbers)},
+    }

@@ -21,9 +21,8 @@ from ..models.architectures.table_names import outside_layers
 from ..models.architectures.tied_types import HEADLESS, NEVER_TIED, stated_tie, ties_by_default
 from ..tables.output_head import UNTIED, OutputHead, Tying
 from ..tables.table import EmbeddingTable
-from .catalogue import finding
 from .checked_source import CheckedSource
-from .findings import Finding, Severity
+from .findings import Finding, finding
 from .table_rows import LOCAL, SEPARATE
 
 _ANY_HEAD = re.compile(
@@ -125,7 +124,7 @@ def check_head(source: CheckedSource) -> Iterator[Finding]:
         said = f"config.json ties the output head, but {facts.differing:,} of {facts.compared:,} rows of "
         said += f"{facts.tensor} differ from {table.provenance.tensor}, by up to {facts.largest:.4g}"
         numbers: dict[str, Any] = {one: getattr(facts, one) for one in ("differing", "compared", "largest")}
-        yield finding("head-differs", said, severity=None if facts.stated else "suspicious", **numbers)
+        yield finding("head-differs", said, sure=facts.stated, **numbers)
     elif facts.tied and facts.equal:
         said = f"{facts.tensor} is an equal copy of {table.provenance.tensor}, to which config.json ties it"
         yield finding("head-stored-twice", said, compared=facts.compared)
@@ -139,8 +138,7 @@ def _other_shape(facts: HeadFacts, table: EmbeddingTable, shape: tuple[int, ...]
     ours, theirs = str(list(table.shape)), str(list(shape))
     said = f"config.json ties the output head, but {facts.tensor} has the shape {theirs} and "
     said += f"{table.provenance.tensor} {ours}"
-    severity: Severity | None = None if facts.stated else "suspicious"
-    return finding("head-shape", said, severity=severity, fix={"rows": table.shape[0]}, head=theirs, table=ours)
+    return finding("head-shape", said, sure=facts.stated, fix={"rows": table.shape[0]}, head=theirs, table=ours)
 
 
 def _stated_twice(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from ..errors import HfposembError, MissingTableError
 from ..models.architectures.config_values import in_gguf, part_config
 from ..models.positions.rope import rotary_encodings
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.rotary import DynamicScaling, Rotary
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from ..text import number
 from . import engine_formulas
-from .catalogue import finding
 from .checked_source import CheckedSource
 from .engine_formulas import DEEPSEEK, Computed, Stated
-from .findings import Finding
+from .findings import Finding, finding
 from .rope_report import chosen_part
 from .rotary_settings import stated_scalings, type_of
 
@@ -129,7 +129,7 @@ class EngineTurns:
         attention_factor: Factor of cosines and sines; ``None`` if not known or refused.
         frequencies: Frequencies [pairs] of a short input in radians per position; ``None`` likewise.
         length: Longest input that the engine derives from the configuration; ``None`` likewise.
-        says: The rule, in a sentence.
+        rule: What it does, in a sentence.
         thread: Address of the thread or source that shows it, "" if it is not known.
         shown: Date of the thread, "" for source.
         parts_at: First position whose cosines or sines differ from the reference by more than the tolerance; ``None``
@@ -137,13 +137,17 @@ class EngineTurns:
         refused: Why the engine refuses the configuration, "" if it does not.
     """
 
+    _document = (
+        *("engine", "since", "until", "known", "attention_factor", "length", "parts_at", "refused", "frequencies"),
+        *("rule", "thread", "shown"),
+    )
     engine: str
     since: str = ""
     until: str = ""
     attention_factor: float | None = None
     frequencies: NDArray[np.float64] | None = field(default=None, repr=False)
     length: int | None = None
-    says: str = "not known"
+    rule: str = "not known"
     thread: str = ""
     shown: str = ""
     parts_at: int | None = None
@@ -168,6 +172,7 @@ class RopeEngines(Tabular):
         rows: A row for each engine and time.
     """
 
+    _document = ("source", "part", "scaling", "reference", "tolerance")
     source: str
     part: str
     scaling: str
@@ -182,27 +187,16 @@ class RopeEngines(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with ``null`` for what is not known."""
-        names = ("engine", "since", "until", "known", "attention_factor", "length", "parts_at", "refused")
-        return {
-            **{name: getattr(self, name) for name in ("source", "part", "scaling", "reference", "tolerance")},
-            "engines": [
-                {
-                    **{name: getattr(row, name) for name in names},
-                    "frequencies": None if row.frequencies is None else row.frequencies.tolist(),
-                    **{"rule": row.says, "thread": row.thread, "shown": row.shown},
-                }
-                for row in self.rows
-            ],
-        }
+        return {**super().to_dict(), "engines": plain(self.rows)}
 
     def columns(self) -> Columns:
         """Return one row per engine and time.
 
-        ``engine``, ``since``, ``until``, ``attention_factor``, ``length``, ``parts_at``, ``says``, ``thread`` and
+        ``engine``, ``since``, ``until``, ``attention_factor``, ``length``, ``parts_at``, ``rule``, ``thread`` and
         ``shown``, as in ``EngineTurns``.
         """
-        names = ("engine", "since", "until", "attention_factor", "length", "parts_at", "says", "thread", "shown")
-        return {name: [getattr(row, name) for row in self.rows] for name in names}
+        names = ("engine", "since", "until", "attention_factor", "length", "parts_at", "rule", "thread", "shown")
+        return columns_of(self.rows, *names)
 
     def __str__(self) -> str:
         """Write the rows as text."""
@@ -329,7 +323,7 @@ def _kind(parameters: Mapping[str, Any]) -> str:
 
 
 def _row(rule: EngineRule, one: Rotary | str, reference: Rotary) -> EngineTurns:
-    found = EngineTurns(rule.engine, rule.since, rule.until, says=rule.says, thread=rule.thread, shown=rule.shown)
+    found = EngineTurns(rule.engine, rule.since, rule.until, rule=rule.says, thread=rule.thread, shown=rule.shown)
     if isinstance(one, str):
         return replace(found, refused=one)
     parts_at = first_parting(one, reference, longest=one.length)
@@ -418,5 +412,5 @@ def _lines(found: RopeEngines) -> Iterator[str]:
             yield f"  {row.engine:<14}not known"
             continue
         yield f"  {row.engine:<14}{since:<12}{until:<12}{factor:>10}{length:>12}{parts:>12}"
-        yield f"      {row.refused or row.says}"
+        yield f"      {row.refused or row.rule}"
         yield f"      {row.thread}{f', {row.shown}' if row.shown else ''}"

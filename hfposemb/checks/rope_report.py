@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -16,10 +16,11 @@ from ..errors import InputError, MissingTableError
 from ..models.architectures.type_defaults import completed
 from ..models.positions.rope import rotary_encodings
 from ..models.positions.rotary_parts import PartFrequencies, part_frequencies
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import PositionEncoding, Unmeasured
 from ..tables.rotary import LongFactors, PairAxes, Rotary, Wavelengths
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from ..text import display, number, percent
 
 MULTIPLES = (1, 2, 4, 8)
@@ -49,6 +50,7 @@ class ScalingEffect:
         distances: Distances at which the kernel is given, in positions.
     """
 
+    _document = ("scaling", "multiple", "length", "unseen", "near", "lowest")
     scaling: str
     multiple: int
     length: int
@@ -70,6 +72,7 @@ class BaseCheck:
         bound: Smallest base for the length; ``None`` if it was not searched.
     """
 
+    _document = ("theta", "length", "lowest", "bound", "holds")
     theta: float
     length: int
     lowest: float
@@ -106,6 +109,10 @@ class RopeReport(Tabular):
         axes: Which of several positions turns each pair; ``None`` if all turn with one.
     """
 
+    _document = (
+        *("source", "part", "scaling", "theta", "pairs", "layout", "trained_length", "length", "attention_scaling"),
+        *("attention_rule", "axes", "never_turned", "wavelengths", "agreement", "absent", "parts", "base"),
+    )
     source: str
     part: str
     scaling: str
@@ -131,27 +138,7 @@ class RopeReport(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, with ``null`` for wavelengths of pairs that do not turn."""
-        names = ("source", "part", "scaling", "theta", "pairs", "layout", "trained_length", "length")
-        return {
-            **{name: getattr(self, name) for name in (*names, "attention_scaling", "attention_rule")},
-            "axes": None if self.axes is None else {**asdict(self.axes), "pairs": self.axes.pairs},
-            "never_turned": self.never_turned,
-            "wavelengths": {
-                "before": _finite(self.wavelengths.before),
-                "after": _finite(self.wavelengths.after),
-            },
-            "agreement": {str(position): cosine for position, cosine in self.agreement.items()},
-            "scalings": [
-                {name: getattr(one, name) for name in ("scaling", "multiple", "length", "unseen", "near", "lowest")}
-                for one in self.effects
-            ],
-            "absent": dict(self.absent),
-            "parts": [
-                {"part": one.part, "kind": one.kind, "axes": list(one.axes), "frequencies": one.frequencies.tolist()}
-                for one in self.parts
-            ],
-            "base": None if self.base is None else {**asdict(self.base), "holds": self.base.holds},
-        }
+        return {**super().to_dict(), "scalings": plain(self.effects)}
 
     def __str__(self) -> str:
         """Write the report as text."""
@@ -162,8 +149,7 @@ class RopeReport(Tabular):
 
         ``scaling``, ``multiple``, ``length``, ``unseen``, ``near`` and ``lowest``, as in ``ScalingEffect``.
         """
-        names = ("scaling", "multiple", "length", "unseen", "near", "lowest")
-        return {name: [getattr(effect, name) for effect in self.effects] for name in names}
+        return columns_of(self.effects, *ScalingEffect._document)
 
 
 def rope_report(
@@ -324,10 +310,6 @@ def _agreement(one: Rotary, plain: NDArray[np.float64]) -> dict[int, float]:
     positions = [0, *powers[-8:], one.length - 1]
     apart = one.inv_freq - plain
     return {position: float(np.cos(position * apart).mean()) for position in dict.fromkeys(positions) if position >= 0}
-
-
-def _finite(values: NDArray[np.float64]) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _lines(report: RopeReport) -> Iterator[str]:

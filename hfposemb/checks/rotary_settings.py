@@ -16,9 +16,8 @@ from ..models.positions.rope import TYPES, scaling_rule
 from ..tables.encodings import Unmeasured
 from ..tables.rotary import DynamicScaling, LongFactors, Rotary
 from ..text import written
-from .catalogue import finding
 from .checked_source import CheckedSource, as_json
-from .findings import Finding, Severity
+from .findings import Finding, finding
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len")
 _NO_SCALING = ("", "default", "mrope", "proportional")
@@ -74,8 +73,8 @@ def _unknown(source: CheckedSource, part: str, stated: Mapping[str, Any]) -> Ite
     where = f" of {part if part.isprintable() else written(part)}" if part else ""
     said = f"the rotary positions{where} are scaled by the unknown type {kind!r}; known are {', '.join(TYPES)}"
     # Code that comes with a model may know it.
-    severity: Severity | None = "suspicious" if source.config.get("auto_map") or in_gguf(source.config) else None
-    yield finding("rope-unknown-type", said, severity=severity, rope_type=kind)
+    unsure = source.config.get("auto_map") or in_gguf(source.config)
+    yield finding("rope-unknown-type", said, sure=not unsure, rope_type=kind)
 
 
 def _twice(config: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[Finding]:

@@ -14,9 +14,8 @@ from ..checkpoints.strict_json import read_json
 from ..models.architectures.config_values import class_of, in_gguf, whole_number
 from ..models.architectures.tied_types import needed_tables
 from ..models.row_checks import other_width
-from .catalogue import finding
 from .checked_source import CheckedSource, configurations, index_of
-from .findings import Finding
+from .findings import Finding, finding
 
 _WRAPPERS = ("_orig_mod.", "module.", "_forward_module.", "_fsdp_wrapped_module.")
 _FOREIGN = re.compile(r"(^|\.)(optimizer|exp_avg|exp_avg_sq|lr_scheduler|ema|teacher|loss_fn|grad_scaler)(\.|_|$)")

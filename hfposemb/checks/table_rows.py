@@ -18,9 +18,8 @@ from ..models.architectures.families import ROTARY_FIELDS, is_known
 from ..tables.closed_forms import LAYOUTS, sine_rows
 from ..tables.table import EmbeddingTable
 from ..text import display
-from .catalogue import finding
 from .checked_source import CheckedSource
-from .findings import Finding, Severity
+from .findings import Finding, finding
 from .tokenizer_files import Tokens
 
 WINDOW = 1_000_000
@@ -121,7 +120,7 @@ def check_rows(source: CheckedSource, tokens: Tokens) -> Iterator[Finding]:
     _say_if_partly(source, facts, table, "the token table")
     padding = source.text.get("pad_token_id", source.config.get("pad_token_id"))
     padding = padding if isinstance(padding, int) else None
-    where = str(table.provenance.file or "")
+    where = table.provenance.file
     yield from _not_finite(facts, where, str(table.provenance.tensor))
     yield from _one_table(facts, where, str(table.provenance.tensor))
     yield from _in_use(facts, used, padding, where)
@@ -165,7 +164,7 @@ def _further(source: CheckedSource, table: EmbeddingTable, tokens: Tokens | None
     if facts is None:
         return
     _say_if_partly(source, facts, table, str(tensor))
-    yield from _not_finite(facts, str(file or ""), str(tensor))
+    yield from _not_finite(facts, file, str(tensor))
     zero = facts.rows[facts.finite & (facts.norms == 0)].tolist()
     if tokens is not None and tokens.vocabulary is not None:
         zero = [row for row in zero if row in tokens.by_id]
@@ -193,20 +192,20 @@ def _numbers(values: NDArray[Any] | None, name: str, file: str | None) -> Iterat
         yield finding("not-finite", said, file=file, rows=wrong, row=row)
 
 
-def _not_finite(facts: RowFacts, file: str, tensor: str) -> Iterator[Finding]:
+def _not_finite(facts: RowFacts, file: str | None, tensor: str) -> Iterator[Finding]:
     wrong = facts.rows[~facts.finite]
     if len(wrong):
         said = f"{len(wrong):,} rows of {tensor} hold NaN or infinite numbers; the first is row {wrong[0]:,}"
-        yield finding("not-finite", said, file=file or None, rows=len(wrong), row=int(wrong[0]))
+        yield finding("not-finite", said, file=file, rows=len(wrong), row=int(wrong[0]))
 
 
-def _one_table(facts: RowFacts, file: str, tensor: str, severity: Severity | None = None) -> Iterator[Finding]:
+def _one_table(facts: RowFacts, file: str | None, tensor: str, *, sure: bool = True) -> Iterator[Finding]:
     if len(facts.rows) > 2 and len(set(facts.digests)) == 1 and facts.finite.all():
         said = f"all {len(facts.rows):,} rows of {tensor} that were read are equal, with the norm {facts.norms[0]:.4g}"
-        yield finding("one-table", said, severity=severity, file=file or None, rows=len(facts.rows))
+        yield finding("one-table", said, sure=sure, file=file, rows=len(facts.rows))
 
 
-def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: str) -> Iterator[Finding]:
+def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: str | None) -> Iterator[Finding]:
     """Yield a finding for tokens in use whose row is zero, tiny, or equal to that of a token not in use."""
     directed = facts.norms[facts.finite & (facts.norms > 0)]
     median, counts = float(np.median(directed)) if len(directed) else 0.0, Counter(facts.digests)
@@ -216,20 +215,20 @@ def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: st
         norm, token = float(facts.norms[place]), display(used[row])
         if norm == 0.0:
             said = f"{token} (row {row:,}) is in use, but its row is zero"
-            yield finding("reserved-row-in-use", said, file=file or None, row=row, norm=0.0, median=median)
+            yield finding("reserved-row-in-use", said, file=file, row=row, norm=0.0, median=median)
         elif norm < TINY * median or counts[facts.digests[place]] > 1:
             others = counts[facts.digests[place]] - 1
             said = f"{token} (row {row:,}) is in use, but its row looks untrained: its norm is {norm:.4g}, the median "
             said += f"{median:.4g}" + (f", and {others:,} other rows equal it" if others else "")
             values: dict[str, Any] = {"row": row, "norm": norm, "median": median, "equal": others}
-            yield finding("reserved-row-in-use", said, severity="suspicious", file=file or None, **values)
+            yield finding("reserved-row-in-use", said, sure=False, file=file, **values)
 
 
-def _zero(facts: RowFacts, used: set[int], tokens: Tokens, padding: int | None, file: str) -> Iterator[Finding]:
+def _zero(facts: RowFacts, used: set[int], tokens: Tokens, padding: int | None, file: str | None) -> Iterator[Finding]:
     zero = facts.rows[facts.finite & (facts.norms == 0)].tolist()
     if padding in zero:
         assert padding is not None
-        yield finding("padding-row-zero", f"row {padding:,}, the padding row, is zero", file=file or None, row=padding)
+        yield finding("padding-row-zero", f"row {padding:,}, the padding row, is zero", file=file, row=padding)
     known = tokens.by_id if tokens.vocabulary is not None else None
     others = [row for row in zero if row != padding and row not in used]
     beyond = [row for row in others if known is not None and row not in known]
@@ -238,10 +237,10 @@ def _zero(facts: RowFacts, used: set[int], tokens: Tokens, padding: int | None, 
         said = f"{len(others):,} rows of the token table are zero; the first is row {others[0]:,}"
         if known is not None:
             said += f", {known[others[0]]!r}"
-        yield finding("zero-rows", said, file=file or None, rows=len(others), row=others[0])
+        yield finding("zero-rows", said, file=file, rows=len(others), row=others[0])
 
 
-def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str) -> Iterator[Finding]:
+def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str | None) -> Iterator[Finding]:
     groups = facts.groups()
     if not groups or (len(groups) == 1 and len(groups[0]) == len(facts.rows)):
         return
@@ -256,7 +255,7 @@ def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str
             said = f"{sum(map(len, found)):,} rows in {len(found):,} groups equal another row; the largest group has "
             said += f"{len(found[0]):,}: {shown}"
             values: dict[str, Any] = {"rows": sum(map(len, found)), "groups": len(found), "row": found[0][0]}
-            yield finding(kind, said, file=file or None, fix={"source": name}, **values)
+            yield finding(kind, said, file=file, fix={"source": name}, **values)
 
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
@@ -291,8 +290,7 @@ def _length(source: CheckedSource, table: EmbeddingTable) -> Iterator[Finding]:
     if rows in (stated, stated + offset):
         return
     said = f"{name_of(source.config)} states {stated:,} positions, but {info.name} has {rows:,} rows"
-    severity: Severity | None = None if is_known(source.config) else "suspicious"
-    yield finding("position-rows", said, severity=severity, stated=stated, rows=rows)
+    yield finding("position-rows", said, sure=is_known(source.config), stated=stated, rows=rows)
 
 
 def _longest(table: EmbeddingTable, tokens: Tokens) -> Iterator[Finding]:
@@ -307,10 +305,10 @@ def _rows(table: EmbeddingTable) -> Iterator[Finding]:
     facts = facts_of(table, [range(rows)])
     tensor = str(table.provenance.tensor)
     if not facts.finite.all():
-        yield from _not_finite(facts, file or "", tensor)
+        yield from _not_finite(facts, file, tensor)
         return
     if len(set(facts.digests)) == 1:
-        yield from _one_table(facts, file or "", tensor, "suspicious")  # some models are trained without an order
+        yield from _one_table(facts, file, tensor, sure=False)  # some models are trained without an order
         return
     zero = facts.rows[facts.norms == 0]
     if len(zero):

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..checkpoints.tokenizers.declared import content_of, listed_tokens
 from ..checkpoints.tokenizers.small_files import chat_template
 from ..checkpoints.tokenizers.vocabulary import Vocabulary
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary
 from ..errors import SourceError
 from ..models.architectures.config_values import name_of, vocabularies, whole_number
 from ..models.architectures.families import is_known
-from .catalogue import finding
 from .checked_source import SMALL_FILES, CheckedSource, as_json, text_field
-from .findings import Finding, Severity
+from .findings import Finding, finding
 
 ROLES = ("bos", "eos", "pad", "cls", "sep", "mask", "unk")
 MARKED = re.compile(r"<\|[\w.-]{1,60}\|>")
@@ -77,24 +77,14 @@ def read_tokens(source: CheckedSource) -> Tokens:
     settings = source.json(SMALL_FILES[0]) or {}
     listed = source.json("added_tokens.json") or {}
     extra = source.json("special_tokens_map.json") or {}
-    added = {**_decoder(settings), **_plain(listed)}
+    decoder = listed_tokens(settings)
+    added = {**decoder, **_plain(listed)}
     roles = {role: found for role in ROLES if (found := _content(settings, extra, f"{role}_token")) is not None}
     vocabulary, findings = _vocabulary(source)
-    findings = [*findings, *_conflicts(_decoder(settings), _plain(listed), vocabulary)]
+    findings = [*findings, *_conflicts(decoder, _plain(listed), vocabulary)]
     longest = whole_number(settings, "model_max_length", low=1, high=10**9)
     stated = bool(settings or added or vocabulary is not None)
     return Tokens(added, roles, vocabulary, chat_template(settings, source.read_text), longest, stated, tuple(findings))
-
-
-def _decoder(settings: Mapping[str, Any]) -> dict[int, str]:
-    """Return the tokens of ``added_tokens_decoder`` by id."""
-    found = settings.get("added_tokens_decoder")
-    entries = found.items() if isinstance(found, dict) else ()
-    return {
-        int(row): one["content"]
-        for row, one in entries
-        if row.isascii() and row.isdecimal() and isinstance(one, dict) and isinstance(one.get("content"), str)
-    }
 
 
 def _plain(listed: Mapping[str, Any]) -> dict[int, str]:
@@ -103,12 +93,8 @@ def _plain(listed: Mapping[str, Any]) -> dict[int, str]:
 
 
 def _content(settings: Mapping[str, Any], extra: Mapping[str, Any], name: str) -> str | None:
-    """Return a special token, which is written as text or as an object with a ``content``."""
-    for stated in (settings.get(name), extra.get(name)):
-        text = stated.get("content") if isinstance(stated, dict) else stated
-        if isinstance(text, str) and text:
-            return text
-    return None
+    """Return a special token of a role that either file states; ``None`` if none does."""
+    return next(filter(None, (content_of(stated.get(name)) for stated in (settings, extra))), None)
 
 
 def _vocabulary(source: CheckedSource) -> tuple[Vocabulary | None, list[Finding]]:
@@ -184,8 +170,7 @@ def _vocabulary_size(source: CheckedSource, rows: int, tensor: str) -> Iterator[
     if kinds & set(_OTHER_ROWS) or rows % stated == 0 or rows in sizes or rows - stated in sizes:
         return
     said = f"{name_of(source.config)} states {stated:,} tokens, but {tensor} has {rows:,} rows"
-    severity: Severity | None = None if is_known(source.config) else "suspicious"
-    yield finding("vocabulary-size", said, severity=severity, stated=stated, rows=rows)
+    yield finding("vocabulary-size", said, sure=is_known(source.config), stated=stated, rows=rows)
 
 
 def _tokenizer(tokens: Tokens, rows: int) -> Iterator[Finding]:
@@ -236,9 +221,9 @@ def _special(source: CheckedSource, tokens: Tokens, rows: int) -> Iterator[Findi
         if wrong:
             said = f"{name} is {wrong[0]:,}, but the token table has the rows 0 to {rows - 1:,}"
             # A configuration class has default ids, which nothing uses where there is no tokenizer.
-            severity: Severity | None = None if tokens.stated and max(wrong) >= 0 else "suspicious"
+            sure = tokens.stated and max(wrong) >= 0
             fix = {"field": name, "expected": as_json(expected)}
-            yield finding("special-id", said, severity=severity, fix=fix, id=wrong[0], rows=rows)
+            yield finding("special-id", said, sure=sure, fix=fix, id=wrong[0], rows=rows)
             continue
         if name in ("bos_token_id", "eos_token_id"):
             yield from _differing(source, tokens, name)
@@ -266,7 +251,7 @@ def _padding(source: CheckedSource, tokens: Tokens, rows: int) -> Iterator[Findi
         elif one < 0:
             said = f"pad_token_id is {one}, which torch takes for row {rows + one:,}, the last but {-one - 1}"
             fix = {"expected": as_json(expected)}
-            yield finding("padding-id", said, severity="suspicious", fix=fix, id=one, rows=rows)
+            yield finding("padding-id", said, sure=False, fix=fix, id=one, rows=rows)
         elif expected is not None and expected != one:
             yield from _differing(source, tokens, "pad_token_id")
     if token is not None and token == tokens.roles.get("eos"):

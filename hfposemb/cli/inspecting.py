@@ -8,7 +8,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +64,7 @@ def _add_requirements(opened: Sequence[Embeddings], facts: list[dict[str, Any]],
 
     found = [encoding_requirements(one) for one in opened]
     for one, more, text in zip(found, facts, texts, strict=True):
-        more["requirements"] = {**asdict(one), "met": one.met}
+        more["requirements"] = {**one.to_dict(), "met": one.met}
         text.append(str(one))
     return side_by_side(found)
 
@@ -174,7 +173,7 @@ def run_project(given: argparse.Namespace) -> None:
             for row, *point in zip(rows, *axes, strict=True)
         ]
         facts = {"table": table.name, "method": found.method, "seed": found.seed, "parameters": dict(found.parameters)}
-        print_json({**facts, "quality": asdict(found.quality), "points": points})
+        print_json({**facts, "quality": found.quality, "points": points})
     else:
         _print_points(found, table)
 
@@ -339,7 +338,7 @@ def run_verify(given: argparse.Namespace) -> None:
     from ..models.verification.verifying import verify
 
     found = verify(given.source, revision=given.revision)
-    print_result(found, asdict(found), given)
+    print_result(found, found.to_dict(), given)
     if not found.passed:
         wrong = sum(check.verdict in ("different", "missing") for check in found.checks)
         raise HfposembError(
@@ -357,7 +356,7 @@ def run_odd(given: argparse.Namespace) -> None:
     opened = opened_source(given)
     source = opened if given.table is None else role_of(opened, given.table)
     found = undertrained_tokens(source, count=given.count, unused=ids)
-    print_result(found, asdict(found), given)
+    print_result(found, found.to_dict(), given)
 
 
 def run_changes(given: argparse.Namespace) -> None:
@@ -455,7 +454,7 @@ def run_head(given: argparse.Namespace) -> None:
     from ..comparison.token_against_head import compare_head
 
     found = compare_head(opened_source(given), count=given.count, draws=given.draws, progress=given.told)
-    print_result(found, asdict(found), given)
+    print_result(found, found.to_dict(), given)
 
 
 def run_cache(given: argparse.Namespace) -> None:
@@ -472,7 +471,7 @@ def run_cache(given: argparse.Namespace) -> None:
             "folder": str(cache.folder),
             "limit": cache.limit,
             "kinds": {kind: {"entries": len(sizes), "bytes": sum(sizes)} for kind, sizes in kinds.items()},
-            "entries": [asdict(entry) for entry in entries],
+            "entries": entries,
         }
         print_json(facts)
         return

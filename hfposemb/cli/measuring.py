@@ -9,7 +9,6 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ..cache import Cache
 from ..errors import HfposembError, InputError
 from ..models.extraction import extract
 from ..surveys.worker_pool import Engine
+from ..tables.documents import plain
 from ..text import display
 from .options import Terminated, byte_size, parts_of, print_json, print_result
 
@@ -83,10 +83,10 @@ def run_survey(given: argparse.Namespace) -> None:
                 from ..surveys.cost_forecast import forecast
 
                 found = forecast(asked, campaign, engine=engine, progress=given.told)
-                print_result(found, asdict(found), given)
+                print_result(found, found.to_dict(), given)
             else:
                 done = conduct(asked, campaign, engine=engine, progress=given.told)
-                print_result(f"wrote {given.out}: {done}", {"folder": given.out, **asdict(done)}, given)
+                print_result(f"wrote {given.out}: {done}", {"folder": given.out, **plain(done)}, given)
                 for source, reason in done.failed.items():
                     print(f"  {source}: {reason}", file=sys.stderr)
                 if done.failed and len(done.failed) == done.sources:
@@ -110,7 +110,7 @@ def _measure_again(given: argparse.Namespace) -> None:
         allow_full_download=given.allow_full_download,
         progress=given.told,
     )
-    print_result(found, {"same": found.same, **asdict(found)}, given)
+    print_result(found, {"same": found.same, **found.to_dict()}, given)
     if other := [one.source for one in found.sources if one.verdict in ("differs", "fails now")]:
         raise HfposembError(
             f"{len(other):,} of {len(found.sources):,} sources differ from {given.again}, the first is {other[0]}; "
@@ -196,7 +196,7 @@ def run_reproduce(given: argparse.Namespace) -> None:
     found = reproduce_all(
         given.studies, models=dict(models), allow_full_download=given.allow_full_download, progress=given.told
     )
-    print_result("\n\n".join(map(str, found)), {"studies": [asdict(one) for one in found]}, given)
+    print_result("\n\n".join(map(str, found)), {"studies": found}, given)
 
 
 PAGE = "_atlas.html"

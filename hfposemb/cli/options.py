@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from ..errors import InputError, MissingTableError
 from ..guesses import did_you_mean, meant
 from ..models.extraction import extract
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.table import EmbeddingTable
 
@@ -211,20 +211,9 @@ def _beside(embeddings: Embeddings, role: str) -> EmbeddingTable | None:
 def print_json(document: dict[str, Any]) -> None:
     """Print the JSON document of a command with ``--json``, which prints nothing else on standard output.
 
-    JSON has no NaN and no infinity; both are null.
+    Results in it are their documents. JSON has no NaN and no infinity; both are null.
     """
-    print(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _finite(one) for key, one in value.items()}
-        case list() | tuple():
-            return [_finite(one) for one in value]
-        case float() if not math.isfinite(value):
-            return None
-    return value
+    print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def print_result(found: object, document: dict[str, Any], given: argparse.Namespace) -> None:

@@ -496,15 +496,9 @@ class Schema(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the schema of the command and exit."""
-        from ..checks.report_formats import SCHEMA as CHECK
-        from ..reports.json_schema import COMPARISON, KINSHIP, MERGE
-        from ..vocabularies.vocabulary_schema import SCHEMA as VOCABULARY
+        from ..reports.json_schema import SCHEMAS
 
-        found = {
-            **{"check": CHECK, "compare": COMPARISON, "kinship": KINSHIP},
-            **{"merge-preview": MERGE, "vocab": VOCABULARY},
-        }
-        print(json.dumps(found[parser.prog.split()[-1]], indent=2, ensure_ascii=False))
+        print(json.dumps(SCHEMAS[parser.prog.split()[-1]], indent=2, ensure_ascii=False))
         parser.exit()
 
 

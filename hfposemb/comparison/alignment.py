@@ -25,7 +25,7 @@ from ..analysis.rows import outlying, some_rows
 from ..errors import InputError
 from ..tables.embeddings import Embeddings, stack
 from ..tables.encodings import Absolute
-from ..tables.null_comparison import LEVEL, Null, beside
+from ..tables.null_comparison import LEVEL, Null, beside, chance_columns
 from ..tables.tabular import Columns, Tabular
 from ..text import number
 from .matched_rows import shared_rows, tables_of
@@ -302,18 +302,18 @@ class Alignment(Tabular):
     def columns(self) -> Columns:
         """Return one row per measure.
 
-        ``measure``, ``value``, ``chance_low``, ``chance_high`` and ``p``; ``p_corrected`` for all pairs and roles of a
-        comparison; and ``untested``, why the tables were not compared with chance.
+        ``measure``, ``value``, and ``tested``, the value that is compared with chance; ``chance_low``, ``chance_high``,
+        ``p`` and ``draws`` of its null; ``p_corrected`` for all pairs and roles of a comparison; and ``untested``, why
+        the tables were not compared with chance.
         """
         nulls = [self.measures.get(name) for name in self.observed]
         return {
             "measure": list(self.observed),
             "value": list(self.observed.values()),
-            "chance_low": [null and null.low for null in nulls],
-            "chance_high": [null and null.high for null in nulls],
-            "p": [null and null.p for null in nulls],
+            "tested": [None if null is None else null.observed for null in nulls],
+            **chance_columns(nulls),
             "p_corrected": [self.p(name) for name in self.observed],
-            "untested": [self.untested for _ in nulls],
+            "untested": [self.untested] * len(nulls),
         }
 
 

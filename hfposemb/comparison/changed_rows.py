@@ -73,14 +73,8 @@ class RowChanges(Tabular):
 
     def to_dict(self, count: int | None = None) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, of the ``count`` most changed rows."""
-        listed = zip(self.changed.tolist(), self.labels, self.sizes.tolist(), self.cosines.tolist(), strict=True)
-        names = ("row", "label", "change", "cosine")
-        lines = [dict(zip(names, line, strict=True)) for line in listed][:count]
-        plain = [
-            {name: None if value != value or value == np.inf else value for name, value in one.items()} for one in lines
-        ]
         head = {"before": self.before, "after": self.after, "rows": self.rows, "lengths": list(self.lengths)}
-        return {**head, "changed": len(self), "listed": plain}
+        return {**head, "changed": len(self), "listed": self.records(count)}
 
     def columns(self) -> Columns:
         """Return one row per changed row, the largest change first: ``row``, ``label``, ``change`` and ``cosine``."""

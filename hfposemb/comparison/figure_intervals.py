@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
 from ..tables.table import EmbeddingTable
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from .metrics import Measure, Tables, measures_named
 
 PARTS = 10
@@ -74,9 +74,8 @@ class Uncertainty(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per figure: ``figure``, ``value``, ``low``, ``high``, ``without_ends`` and ``note``."""
-        rest = ("value", "low", "high", "without_ends", "note")
-        named = {name: [getattr(one, name) for one in self.figures] for name in rest}
-        return {"figure": [one.name for one in self.figures], **named}
+        rest = columns_of(self.figures, "value", "low", "high", "without_ends", "note")
+        return {"figure": [one.name for one in self.figures], **rest}
 
 
 def uncertainty(source: Embeddings, *, names: Sequence[str] = (), seed: int = 0) -> Uncertainty:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import beside
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from ..text import number, percent
 from ..vocabularies.comparing import difference_of
 from ..vocabularies.opened_tokenizer import of_labels
@@ -100,7 +100,7 @@ class MergePreview(Tabular, PairVerdict):
 
     def columns(self) -> Columns:
         """Return a row per merge: ``method``, ``weight`` of the second, ``length``, ``kept_a`` and ``kept_b``."""
-        return {name: [getattr(one, name) for one in self.steps] for name in (part.name for part in fields(MergeStep))}
+        return columns_of(self.steps, *(part.name for part in fields(MergeStep)))
 
     def __str__(self) -> str:
         """State the verdict, what decided, whether rows can be averaged, the figures, and the merges by weight."""
@@ -115,11 +115,6 @@ class MergePreview(Tabular, PairVerdict):
             for name, write in (("weight", _one), ("length", number), ("kept_a", percent), ("kept_b", percent)):
                 head = f"{method}, weight of B" if name == "weight" else f"  {FIGURES[name]}"
                 yield f"{head:<26}" + "".join(f"{write(getattr(one, name)):>7}" for one in some)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that can be serialised as JSON."""
-        steps = [asdict(one) for one in self.steps]
-        return {**PairVerdict.to_dict(self), "origin": self.origin.to_dict(), "steps": steps}
 
 
 def _one(weight: float) -> str:

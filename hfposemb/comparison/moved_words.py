@@ -145,7 +145,9 @@ def moved_between(
     """
     if count < 1 or k < 1:
         raise InputError(f"count and k must be at least 1; got count={count} and k={k}")
-    distances = _distances(tables, pairs)
+    for table in tables:
+        fits_single(table)
+    distances = _turned_distances(lambda: row_blocks(tables, pairs), len(pairs))
     rng = np.random.default_rng(seed)
     notes: list[str] = []
     sample = pairs
@@ -190,14 +192,8 @@ def row_blocks(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> I
         yield slice(start, start + len(part)), x, y
 
 
-def _distances(tables: tuple[EmbeddingTable, EmbeddingTable], pairs: Pairs) -> NDArray[np.float64]:
-    """Return the relative distance of each pair of rows after centring, scaling and rotation [pairs], 0 to √2."""
-    for table in tables:
-        fits_single(table)
-    return _turned_distances(lambda: row_blocks(tables, pairs), len(pairs))
-
-
 def _turned_distances(blocks: Callable[[], Iterator[tuple[slice, Floats, Floats]]], count: int) -> NDArray[np.float64]:
+    """Return the relative distance of each pair of rows after centring, scaling and rotation [pairs], 0 to √2."""
     sums: list[NDArray[np.float64]] = []
     for _, *both in blocks():
         part = [rows.sum(axis=0, dtype=np.float64) for rows in both]

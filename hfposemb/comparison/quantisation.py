@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +85,7 @@ class QuantisationDamage(Tabular):
         notes: Remarks on tokens that were sampled or not listed.
     """
 
+    _document = ("original", "quantised", "sampled", "k", "tokens", "measures", "stored", "worst", "notes")
     original: str
     quantised: str
     stored: tuple[str, str]
@@ -109,13 +109,10 @@ class QuantisationDamage(Tabular):
         lines += ["  largest relative errors:", *map(str, self.worst)]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that can be serialised as JSON, without the values of each token."""
-        kept = {key: getattr(self, key) for key in ("original", "quantised", "sampled", "k")}
-        measures = {name: asdict(null) for name, null in self.measures.items()}
-        worst = [asdict(move) for move in self.worst]
-        lists = {"stored": list(self.stored), "worst": worst, "notes": list(self.notes)}
-        return {**kept, "tokens": len(self.labels), "measures": measures, **lists}
+    @property
+    def tokens(self) -> int:
+        """Number of tokens that were compared."""
+        return len(self.labels)
 
     def columns(self) -> Columns:
         """Return one row per token: ``label``, ``relative error`` and ``cosine`` with the original."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
-from ..tables.null_comparison import Null
+from ..tables.null_comparison import Null, chance_columns
 from ..tables.source_names import names
-from ..tables.tabular import Columns, Tabular, card, grid
+from ..tables.tabular import Columns, Tabular, card, columns_of, grid
 from .alignment import Alignment
 from .metrics import MEASURES, REFERENCES, SECTIONS
 from .moved_words import Moves
@@ -28,6 +28,7 @@ class Figure:
         deviation: Its standard deviation over seeds, if it depends on them.
     """
 
+    _document = ("value", "unit", "note", "null", "deviation", "references")
     name: str
     value: float | None
     unit: str
@@ -41,6 +42,13 @@ class Figure:
         return "–" if self.value is None else short(self.value, self.unit)
 
 
+class Neighbour(NamedTuple):
+    """A token and its cosine with a word."""
+
+    label: str
+    cosine: float
+
+
 @dataclass(frozen=True)
 class SourceFigures:
     """Figures of one source.
@@ -51,7 +59,7 @@ class SourceFigures:
         position_shape: Shape of its position table; ``None`` if it has none.
         token_shape: Shape of its token table; ``None`` if it has none.
         metrics: Figures by name.
-        neighbours: Nearest neighbours of each word, as (label, cosine).
+        neighbours: Nearest neighbours of each word.
         notes: Remarks on the source.
         part: Part of the model that the positions belong to; "" for a model with a single part.
         head: Size of its output head, "tied", or "" if it has none.
@@ -62,7 +70,7 @@ class SourceFigures:
     position_shape: tuple[int, int] | None
     token_shape: tuple[int, int] | None
     metrics: Mapping[str, Figure]
-    neighbours: Mapping[str, tuple[tuple[str, float], ...]]
+    neighbours: Mapping[str, tuple[Neighbour, ...]]
     notes: tuple[str, ...]
     part: str = ""
     head: str = ""
@@ -130,34 +138,9 @@ class Comparison(Tabular):
         of_sources = [one.null for source in self.sources for one in source.metrics.values() if one.null]
         return (*of_pairs, *of_sources)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON; unavailable values are ``None``, with a note."""
-        return {
-            "words": list(self.words),
-            "sources": [
-                {
-                    "source": source.source,
-                    "kind": source.kind,
-                    "part": source.part,
-                    "position_shape": None if source.position_shape is None else list(source.position_shape),
-                    "token_shape": None if source.token_shape is None else list(source.token_shape),
-                    "head": source.head,
-                    "metrics": {
-                        name: {key: value for key, value in asdict(figure).items() if key != "name"}
-                        for name, figure in source.metrics.items()
-                    },
-                    "neighbours": {
-                        word: [{"label": label, "cosine": value} for label, value in found]
-                        for word, found in source.neighbours.items()
-                    },
-                    "notes": list(source.notes),
-                }
-                for source in self.sources
-            ],
-            "pairs": [asdict(pair) for pair in self.pairs],
-            "missing": list(map(str, self.missing)),
-            "moves": [asdict(moves) for moves in self.moves],
-        }
+        return {**super().to_dict(), "missing": list(map(str, self.missing))}
 
     def __str__(self) -> str:
         return as_text(self)
@@ -170,19 +153,18 @@ class Comparison(Tabular):
     def columns(self) -> Columns:
         """Return one row per source and metric.
 
-        ``source``, ``metric``, ``value``, ``unit`` and ``note``, why there is no value; ``chance_low``, ``chance_high``
-        and ``p`` of its null; and ``untrained`` and ``sinusoid``, the values of known tables of the same shape.
+        ``source``, ``metric``, ``value``, ``unit`` and ``note``, why there is no value; ``chance_low``,
+        ``chance_high``, ``p`` and ``draws`` of its null; and ``untrained`` and ``sinusoid``, the values of known tables
+        of the same shape.
         """
         rows = [(source.source, figure) for source in self.sources for figure in source.metrics.values()]
-        nulls = [figure.null for _, figure in rows]
+        figures = [figure for _, figure in rows]
         return {
             "source": [source for source, _ in rows],
-            "metric": [figure.name.strip() for _, figure in rows],
-            **{name: [getattr(figure, name) for _, figure in rows] for name in ("value", "unit", "note")},
-            "chance_low": [null and null.low for null in nulls],
-            "chance_high": [null and null.high for null in nulls],
-            "p": [null and null.p for null in nulls],
-            **{name: [figure.references.get(name) for _, figure in rows] for name in REFERENCES},
+            "metric": [figure.name.strip() for figure in figures],
+            **columns_of(figures, "value", "unit", "note"),
+            **chance_columns([figure.null for figure in figures]),
+            **{name: [figure.references.get(name) for figure in figures] for name in REFERENCES},
         }
 
 

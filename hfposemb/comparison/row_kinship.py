@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,10 +126,6 @@ class PairVerdict(Facts):
             beside = f"({null}, decides from {number(one.limit)})"
             lines.append(f"  {one.name:<32}{number(one.value):>7}  {beside}")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that can be serialised as JSON."""
-        return {**asdict(self), "evidence": [asdict(one) for one in self.evidence], "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)

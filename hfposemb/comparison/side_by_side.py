@@ -27,7 +27,7 @@ from ..tables.table import EmbeddingTable
 from .alignment import MEASURES, Alignment, align
 from .metrics import Extra, Measure, Tables, beside_noise, measures_of, references_of
 from .moved_words import Moves, find_moved_words
-from .results import Comparison, Figure, NotCompared, SourceFigures
+from .results import Comparison, Figure, Neighbour, NotCompared, SourceFigures
 from .row_fingerprints import as_open
 
 
@@ -183,13 +183,13 @@ def _source_figures(source: Embeddings, words: Sequence[str], *, k: int, draws: 
         else:
             shapes[role] = table.shape
             notes += _flags(role, table)
-    near: dict[str, tuple[tuple[str, float], ...]] = {}
+    near: dict[str, tuple[Neighbour, ...]] = {}
     if "token" in shapes:
         labels = tables.token.labels
         for word in words:
             if (row := labels.find(word)) is not None and directed(tables.token)[row]:
                 found = neighbours(tables.token, row, k=k)
-                near[word] = tuple(zip(found.labels, map(float, found.values), strict=True))
+                near[word] = tuple(map(Neighbour, found.labels, found.values.tolist()))
         if absent := [word for word in words if word not in near]:
             notes.append(f"no neighbours for {', '.join(absent)}: no token is spelled so, or its row has no direction")
     return SourceFigures(

@@ -16,10 +16,10 @@ from ..analysis.tokens.first_direction import along, first_direction
 from ..errors import InputError
 from ..progress import Report, shown
 from ..tables.embeddings import Embeddings
-from ..tables.null_comparison import Null, beside
+from ..tables.null_comparison import Null, beside, chance_columns
 from ..tables.output_head import OutputHead, Tying
 from ..tables.table import EmbeddingTable
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from ..text import number
 from .alignment import TablePair, beside_permutations, cka, procrustes
 from .head_sample import DRAWS, spread_rows, unit_ranks
@@ -93,11 +93,13 @@ class HeadComparison(Tabular):
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def columns(self) -> Columns:
-        """Return one row per figure: ``measure``, ``value``, ``chance_low``, ``chance_high``, ``p`` and ``about``."""
-        of_null = {"value": "observed", "chance_low": "low", "chance_high": "high", "p": "p"}
-        values = {name: [getattr(one.null, field) for one in self.measures] for name, field in of_null.items()}
-        names, about = ([getattr(one, field) for one in self.measures] for field in ("name", "about"))
-        return {"measure": names, **values, "about": about}
+        """Return one row per figure.
+
+        ``measure`` and ``value``; ``chance_low``, ``chance_high``, ``p`` and ``draws`` of its null; and ``about``.
+        """
+        nulls = [one.null for one in self.measures]
+        values = {"measure": [one.name for one in self.measures], "value": [null.observed for null in nulls]}
+        return {**values, **chance_columns(nulls), **columns_of(self.measures, "about")}
 
 
 def compare_head(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -23,6 +23,7 @@ from ..analysis.rows import directed, mean_row
 from ..errors import InputError
 from ..guesses import several, unknown_choice
 from ..progress import Report, shown
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings, from_arrays
 from ..tables.null_comparison import Null, beside
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable
@@ -165,7 +166,7 @@ class Transplant(Tabular):
         return {
             **{name: getattr(self, name) for name in ("base", "donor", "method", "k", "shared", "alone", "hidden")},
             "made": len(self.rows),
-            "quality": [asdict(one) for one in self.quality],
+            "quality": plain(self.quality),
             "largest_salience": float(salience.max()) if len(salience) else None,
             "threshold": self.threshold,
             "notes": list(self.notes),

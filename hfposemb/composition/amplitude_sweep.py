@@ -338,20 +338,19 @@ class _Pairs:
 
     def kept(self, amplitudes: Floats) -> Floats:
         """Return the share of its nearest that each pair keeps [A, pairs]."""
-        columns, k = self.word.shape[1], self.near.shape[1]
-        out = np.empty((len(amplitudes), len(self.whose)))
-        grouped = _Grouped.of(columns, k, len(self.whose))
-        for start in range(0, len(self.whose), grouped.step):
-            whose, which = self.whose[start : start + grouped.step], self.which[start : start + grouped.step]
-            word, place, own, near = self.word[whose], self.place[which], self.own[whose], self.near[whose]
-            line, scores = np.arange(len(whose)), grouped.scores(len(whose))
+        k, out = self.near.shape[1], np.empty((len(amplitudes), len(self.whose)))
+        scores = np.empty(self.word.shape[1], np.float32)
+        for pair, (whose, which) in enumerate(zip(self.whose.tolist(), self.which.tolist(), strict=True)):
+            own = self.own[whose]
             for turn, amplitude in enumerate(amplitudes):
-                np.multiply(place, np.float32(amplitude), out=scores)
-                scores += word
-                scores[line[own >= 0], own[own >= 0]] = -np.inf
-                inside = grouped.largest(len(whose))[0]
-                floor = np.partition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k]
-                out[turn, start : start + len(whose)] = (scores[line[:, None], near] >= floor[:, None]).mean(axis=1)
+                np.multiply(self.place[which], np.float32(amplitude), out=scores)
+                scores += self.word[whose]
+                if own >= 0:
+                    scores[own] = -np.inf
+                near = scores[self.near[whose]]
+                # The k largest scores are among those that are no less than the least of these k.
+                largest = scores[scores >= near.min()]
+                out[turn, pair] = (near >= np.partition(largest, len(largest) - k)[len(largest) - k]).mean()
         return out
 
     def found(self, amplitudes: Floats) -> NDArray[np.bool_]:
@@ -374,54 +373,14 @@ class _Pairs:
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class _Grouped:
-    """Buffer for scores [step, columns] whose columns are divided into strided groups.
-
-    The k largest scores lie in the k groups with the largest maxima, so only these need be searched.
-    """
-
-    padded: Single
-    columns: int
-    groups: int
-    k: int
-
-    @classmethod
-    def of(cls, columns: int, k: int, rows: int) -> _Grouped:
-        members = max(1, min(64, columns // (4 * k)))
-        groups = -(-columns // members)
-        step = max(1, min(rows, SCORE_BYTES // (4 * columns)))
-        return cls(np.full((step, groups * members), -np.inf, np.float32), columns, groups, k)
-
-    @property
-    def step(self) -> int:
-        """The number of rows in the buffer."""
-        return len(self.padded)
-
-    def scores(self, rows: int) -> Single:
-        """Return a view of the buffer for the scores of ``rows`` rows."""
-        return self.padded[:rows, : self.columns]
-
-    def largest(self, rows: int) -> tuple[Single, Rows]:
-        """Return the scores in the leading groups [rows, k · members], which include the k largest, and the groups."""
-        grouped = self.padded[:rows].reshape(rows, -1, self.groups)
-        best = np.argpartition(grouped.max(axis=1), self.groups - self.k, axis=1)[:, self.groups - self.k :]
-        return grouped[np.arange(rows)[:, None], :, best].reshape(rows, -1), best
-
-
 def _nearest(scores: Single, own: Rows, k: int) -> Rows:
     """Return the columns of the ``k`` largest scores of each row [n, k], unordered, excluding its ``own`` column."""
     found = np.empty((len(scores), k), np.int64)
-    grouped = _Grouped.of(scores.shape[1], k, len(scores))
-    for start in range(0, len(scores), grouped.step):
-        block, mine = scores[start : start + grouped.step], own[start : start + grouped.step]
-        line, room = np.arange(len(block)), grouped.scores(len(block))
-        room[:] = block
-        room[line[mine >= 0], mine[mine >= 0]] = -np.inf
-        inside, best = grouped.largest(len(block))
-        place = np.argpartition(inside, inside.shape[1] - k, axis=1)[:, inside.shape[1] - k :]
-        group, member = np.divmod(place, inside.shape[1] // k)
-        found[start : start + len(block)] = member * grouped.groups + np.take_along_axis(best, group, axis=1)
+    for place, (row, mine) in enumerate(zip(scores, own.tolist(), strict=True)):
+        others = row.copy()
+        if mine >= 0:
+            others[mine] = -np.inf
+        found[place] = np.argpartition(others, len(row) - k)[len(row) - k :]
     return found
 
 

@@ -7,7 +7,7 @@ no word's own. Only positive closeness counts: a mixture is of words that it res
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +19,7 @@ from ..analysis.row_values import Floats, Rows
 from ..analysis.rows import directed, fits_single
 from ..errors import InputError
 from ..guesses import several
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.null_comparison import Null, beside
 from ..tables.table import EmbeddingTable, all_rows, walk
@@ -89,7 +90,7 @@ class Mixture(Tabular):
             "row": self.row,
             "candidates": self.candidates,
             "mixture": [dict(zip(names, line, strict=True)) for line in words],
-            "explained": asdict(self.null),
+            "explained": plain(self.null),
             "positions": [
                 {"position": place, "weights": weights, "explained": share} for place, weights, share in added
             ],

@@ -97,7 +97,9 @@ class Packer:
             return self._list(array.tolist(), "")
         scale, offset = 1.0, 0.0
         if array.dtype.kind in "iub":
-            array = array.astype(np.min_scalar_type(array.max()) if array.min() >= 0 else _signed(array))
+            low, high = array.min(), array.max()
+            signed = np.promote_types(np.min_scalar_type(low), np.min_scalar_type(-int(high) - 1))
+            array = array.astype(np.min_scalar_type(high) if low >= 0 else signed)
             if array.dtype.itemsize > 4:
                 array = array.astype(np.float64)
         elif key == "z" and array.ndim == 2 and array.size >= MATRIX:
@@ -110,10 +112,6 @@ class Packer:
         self._buffer.extend(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         reference = {"$bin": at, "dtype": f"{array.dtype.kind}{array.dtype.itemsize}", "shape": list(array.shape)}
         return reference | ({"scale": scale, "offset": offset} if (scale, offset) != (1.0, 0.0) else {})
-
-
-def _signed(array: Array) -> np.dtype[Any]:
-    return np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(-int(array.max()) - 1))
 
 
 def _quantised(array: Array) -> tuple[Array, float, float]:

@@ -290,14 +290,14 @@ def _about(box: Box, points: Array) -> Array:
     return points[first:last]
 
 
-def apart(heights: Array, *, gap: float = LINE) -> Array:
-    """Move heights [n] to be ``gap`` apart in their order, with the least sum of squared shifts."""
+def apart(heights: Array) -> Array:
+    """Move heights [n] to be a line of text apart in their order, with the least sum of squared shifts."""
     from scipy.optimize import isotonic_regression
 
     order = np.argsort(heights, kind="stable")
-    target = heights[order] - gap * np.arange(len(heights))
+    target = heights[order] - LINE * np.arange(len(heights))
     # Neighbours that collide are pooled at their mean.
-    moved = isotonic_regression(target).x + gap * np.arange(len(heights))
+    moved = isotonic_regression(target).x + LINE * np.arange(len(heights))
     result: Array = np.empty_like(moved)
     result[order] = moved
     return result
@@ -306,15 +306,16 @@ def apart(heights: Array, *, gap: float = LINE) -> Array:
 # --- on maps ----------------------------------------------------------------------------------------------------------
 
 
-def islands(unit: Array, *, cells: int = 40) -> Array:
-    """Return the island index of each point of the unit square [n], 0 for the largest.
+CELLS = 40
+"""Cells of a map in each direction, of which islands are made."""
 
-    Islands are connected sets of occupied cells in a grid of ``cells`` × ``cells``.
-    """
+
+def islands(unit: Array) -> Array:
+    """Return the island of each point of the unit square [n], a connected set of occupied cells; 0 is the largest."""
     from scipy.ndimage import label
 
-    x, y = np.clip((unit * cells).astype(int), 0, cells - 1).T
-    land = np.zeros((cells, cells), bool)
+    x, y = np.clip((unit * CELLS).astype(int), 0, CELLS - 1).T
+    land = np.zeros((CELLS, CELLS), bool)
     land[x, y] = True
     island, _ = label(land, np.ones((3, 3)))
     _, of, sizes = np.unique(island[x, y], return_inverse=True, return_counts=True)

@@ -314,14 +314,13 @@ def explained_variance(series: Sequence[Series], *, height: int = 300) -> go.Fig
     )
 
 
-def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figure:
+def shift_by_distance(series: Sequence[Series]) -> go.Figure:
     """Draw the held-out R² of shifts against their distance, on a log axis; bands are intervals of the null.
 
     Negative values are drawn as 0, since R² below 0 is no better than predicting the mean, however far below.
 
     Args:
         series: R² at each distance ``at``.
-        height: Height in pixels.
 
     Examples:
         >>> import hfposemb as hpe
@@ -342,7 +341,7 @@ def shift_by_distance(series: Sequence[Series], *, height: int = 300) -> go.Figu
         band = s.band and (np.maximum(s.band[0], 0), np.maximum(s.band[1], 0))
         return replace(s, values=np.maximum(s.values, 0), band=band)
 
-    return curves([floored(s) for s in series], x=x, y=y, height=height)
+    return curves([floored(s) for s in series], x=x, y=y)
 
 
 def turned_planes(series: Sequence[Series]) -> go.Figure:
@@ -425,16 +424,16 @@ def clock(hands: Array, *, named: Sequence[str], height: int = 170) -> go.Figure
     return figure.update_layout(showlegend=False)
 
 
-def distribution(
-    d: Distribution, *, neighbours: Neighbours | None = None, named: int = 2, height: int = 220
-) -> go.Figure:
+NAMED = 2
+"""Nearest tokens of a distribution that are labelled."""
+
+
+def distribution(d: Distribution, *, neighbours: Neighbours | None = None) -> go.Figure:
     """Draw a histogram of tokens by similarity with the query, on a log axis, with the nearest ones as dots below.
 
     Args:
         d: The distribution.
         neighbours: The nearest tokens, if any.
-        named: Number of nearest tokens that are labelled.
-        height: Height in pixels.
 
     Examples:
         >>> import hfposemb as hpe
@@ -469,7 +468,7 @@ def distribution(
         traces.append(
             go.Scatter(x=values, y=foot, mode="markers", marker=marker, text=names, hoverinfo="none", meta=ids)
         )
-        for order in range(min(named, len(names))):
+        for order in range(min(NAMED, len(names))):
             # Each name is one line higher than the previous one and ends at its dot, so names of close dots never
             # overlap.
             at: dict[str, Any] = {"x": float(values[order]), "y": 0.0, "xanchor": "right"}
@@ -481,7 +480,7 @@ def distribution(
     yaxis = plotly_scale("tokens", ticks[:: 1 + (len(ticks) > 5)], grid=True)
     return new_figure(
         traces,
-        height=height,
+        height=220,
         margin={**MARGIN, "l": max(48, 36 + int(max(map(wide, yaxis["ticktext"])))), "r": 22},
         bargap=0,
         xaxis={

@@ -15,7 +15,7 @@ from ..text import tick
 from . import label_placement
 from .cloud_frame import CloudFrame, best_camera
 from .graph_objects import go
-from .palette import CLASSES, POSITION, SHARE, Scale
+from .palette import CLASSES, POSITION
 from .style import (
     CLEAR,
     COIL,
@@ -44,16 +44,8 @@ LEADER = 16  # pixels from a point to its label
 STUBS = 4  # runs of rows far outside that are labelled
 
 
-def projection(  # noqa: PLR0913 - keywords with defaults
-    p: Projection,
-    *,
-    joined: bool = True,
-    color: Array | None = None,
-    labels: Sequence[str] | None = None,
-    named: Sequence[int] = (),
-    trust: bool = False,
-    link: str | None = "position",
-    height: int = 340,
+def projection(
+    p: Projection, *, joined: bool = True, named: Sequence[int] = (), trust: bool = False, height: int = 340
 ) -> go.Figure:
     """Draw every row of a projection as a dot in two or three dimensions, coloured by row order.
 
@@ -62,12 +54,9 @@ def projection(  # noqa: PLR0913 - keywords with defaults
     Args:
         p: The projection.
         joined: Whether to connect the dots in order.
-        color: Numbers to colour by instead of the order, one per row of the table [n].
-        labels: Names for the tooltips, one per row of the table [n].
         named: Rows that are labelled.
         trust: Whether to draw misplaced points hollow, and to state for every point how many of its neighbours are near
             it.
-        link: Group for linked hover, if any.
         height: Height in pixels.
 
     Raises:
@@ -81,24 +70,22 @@ def projection(  # noqa: PLR0913 - keywords with defaults
         ['scatter3d']
     """
     points = cloud_of(p)
-    order = np.asarray(p.rows, np.float32) if color is None else np.asarray(color, np.float32)[p.rows]
-    scale = POSITION if color is None else SHARE
+    order = np.asarray(p.rows, np.float32)
     low, high = finite_span([order])
-    shown = [escape(labels[row]) for row in p.rows] if labels is not None else None
     smooth = joined and _step(points) < COIL
-    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": scale.stops(), "showscale": False}
+    paint = {"cmin": low, "cmax": high if high > low else low + 1, "colorscale": POSITION.stops(), "showscale": False}
     kept = kept_rows(p) if trust else None
-    common = {"hoverinfo": "none", "text": shown, **link_axis(link, np.asarray(p.rows), kept=kept)}
+    common = {"hoverinfo": "none", **link_axis("position", np.asarray(p.rows), kept=kept)}
     hollow = np.zeros(len(points), bool)
     if trust and p.trust is not None:
         hollow[p.trust.points] = p.trust.wrong
     frame = CloudFrame.of(points)
-    if frame.outside.any() and "meta" in common:
+    if frame.outside.any():
         common["meta"] = {**common["meta"], "outside": np.flatnonzero(frame.outside)}
     ends = [point_index(p, row) for row in named]
     named = tuple(place for place in ends if not frame.outside[place])
     rows = np.asarray(p.rows)
-    cloud = _Cloud(points, order, rows, paint, common, joined, smooth, scale, named, height, hollow, frame, link)
+    cloud = _Cloud(points, order, rows, paint, common, joined, smooth, named, height, hollow, frame)
     return (_cloud_3d if points.shape[1] == 3 else _cloud_2d)(cloud)
 
 
@@ -113,12 +100,10 @@ class _Cloud:
     common: Mapping[str, Any]
     joined: bool
     smooth: bool
-    scale: Scale
     named: tuple[int, ...]  # indices of points that are labelled
     height: int
     hollow: Array
     frame: CloudFrame
-    link: str | None
 
     def stubs(self, draw: Any, size: float) -> tuple[list[Any], Array]:
         """Return a trace of a dot for each point far outside, where the path leaves the frame, and these places."""
@@ -126,16 +111,13 @@ class _Cloud:
         exits = self.frame.exits(self.points, joined=self.joined)
         if not len(at):
             return [], exits
-        meta = {} if self.link is None else {"meta": {"link": self.link, "ids": self.rows[at], "stub": True}}
-        text = self.common["text"]
         marker = {"size": size, "symbol": "diamond", "color": self.order[at], "line": {"width": 0}, **self.paint}
         trace = draw(
             **dict(zip("xyz", exits.T, strict=False)),
             mode="markers",
             marker=marker,
-            text=None if text is None else [text[place] for place in at],
             hoverinfo="none",
-            **meta,
+            meta={"link": "position", "ids": self.rows[at], "stub": True},
         )
         return [trace], exits
 
@@ -312,7 +294,7 @@ def _cloud_2d(cloud: _Cloud) -> go.Figure:
     traces = []
     if cloud.joined:
         # A 2-D line has one colour, so it is drawn in as many pieces as the scale has stops.
-        stops = cloud.scale.light
+        stops = POSITION.light
         ends = np.linspace(0, len(cloud.points) - 1, len(stops) + 1).astype(int)
         for colour, start, stop in zip(stops, ends[:-1], ends[1:] + 1, strict=True):
             line = {"color": colour, "width": 3 if cloud.smooth else 1}

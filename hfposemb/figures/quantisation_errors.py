@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 SKEWED = 10
 """Errors whose maximum is this many times their median have a log axis."""
 
-LEGEND = 36
-RISE = 14
+HEIGHT, LEGEND, RISE = 300, 36, 14
+
+NAMED = 3
+"""Tokens of largest error with a dot and a name; unused and special tokens are not named."""
 
 
-def quantisation_errors(
-    found: QuantisationDamage, *, style: tuple[str, str] = (ACCENT, "solid"), named: int = 3, height: int = 300
-) -> go.Figure:
+def quantisation_errors(found: QuantisationDamage, *, style: tuple[str, str] = (ACCENT, "solid")) -> go.Figure:
     """Draw the relative error of the tokens, largest first, with the interval of random errors of the same energy.
 
     Args:
         found: Comparison of a token table with its quantised form.
         style: Colour and dash of the quantised source.
-        named: Number of tokens of largest error with a dot and a name; unused and special tokens are not named.
-        height: Height in pixels.
 
     Examples:
         >>> import numpy as np
@@ -50,9 +48,9 @@ def quantisation_errors(
     chance = Series("random errors", random.mean, BASELINE, at=random.ranks, band=(random.low, random.high))
     drawn = Series("quantised", values, *style, at=random.ranks, chosen=True)
     x = Axis("tokens, largest error first, log scale", log=True, span=(0.8, 1.25 * len(errors)))
-    y = _error_axis(np.concatenate([values, random.low, random.high]), found.worst[:named], height)
-    figure = curves([chance, drawn], x=x, y=y, height=height)
-    dots = [(move, 1 + int((errors > move.distance).sum())) for move in found.worst[:named]]
+    y = _error_axis(np.concatenate([values, random.low, random.high]), found.worst[:NAMED])
+    figure = curves([chance, drawn], x=x, y=y, height=HEIGHT)
+    dots = [(move, 1 + int((errors > move.distance).sum())) for move in found.worst[:NAMED]]
     figure.add_scatter(
         x=[rank for _, rank in dots],
         y=[move.distance for move, _ in dots],
@@ -66,9 +64,9 @@ def quantisation_errors(
     return figure.update_layout(showlegend=True, legend=legend_row(), margin_t=LEGEND)
 
 
-def _error_axis(values: np.ndarray[Any, Any], named: tuple[Move, ...], height: int) -> Axis:
+def _error_axis(values: np.ndarray[Any, Any], named: tuple[Move, ...]) -> Axis:
     """Return the axis of errors, from 0 or logarithmic, with room above the largest one for names in stacked lines."""
-    room = (RISE + LINE * len(named)) / (height - LEGEND - MARGIN["b"])
+    room = (RISE + LINE * len(named)) / (HEIGHT - LEGEND - MARGIN["b"])
     positive = values[values > 0]
     low, high = float(positive.min()), float(positive.max())
     if high <= SKEWED * float(np.median(positive)):

@@ -65,7 +65,7 @@ def waves_by_period(series: Sequence[Series], *, noise: tuple[float, float]) -> 
     return curves([*series, null], x=x, y=y)
 
 
-def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling", height: int = 300) -> go.Figure:
+def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scaling") -> go.Figure:
     """Draw the number of positions that each pair of a rotary encoding takes for one turn, on a log axis.
 
     If scaling changes any pair, the wavelengths before it are the dotted grey line, and those after it are named
@@ -76,7 +76,6 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
         found: The wavelengths.
         series: Name, colour and dash of the line; its values are ignored.
         scaled: Name of the wavelengths after scaling.
-        height: Height in pixels.
 
     Examples:
         >>> import numpy as np
@@ -97,7 +96,7 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
     ticks = tuple(map(float, decimal_places(len(pairs))))
     x = Axis("pair of dimensions", ticks=ticks, span=(0, max(len(pairs) - 1, 1)))
     y = Axis("positions per turn", log=True, span=(low * 0.8, high * 1.6))
-    figure = curves(lines, x=x, y=y, labels="line", height=height)
+    figure = curves(lines, x=x, y=y, labels="line")
     beyond = np.flatnonzero(found.beyond & np.isfinite(before))
     dots = {"size": 5, "color": lines[0].colour, "line": {"width": 0}}
     figure.add_scatter(
@@ -110,22 +109,13 @@ def wavelengths(found: Wavelengths, *, series: Series, scaled: str = "after scal
     return figure
 
 
-def waves(
-    vectors: Array,
-    dimensions: Sequence[int],
-    *,
-    first: int = 0,
-    link: str | None = "position",
-    height: int | None = None,
-) -> go.Figure:
+def waves(vectors: Array, dimensions: Sequence[int], *, first: int = 0) -> go.Figure:
     """Draw chosen dimensions of a table against the position, one strip each, all on the same scale.
 
     Args:
         vectors: Table [n, d].
         dimensions: Columns to draw.
         first: Position of the first row.
-        link: Group for linked hover, if any.
-        height: Height in pixels; by default it grows with the number of strips.
 
     Raises:
         InputError: If there is no dimension, or one is outside of the table.
@@ -152,7 +142,7 @@ def waves(
         traces.append(
             go.Scatter(
                 x=x, y=vectors[:, dimension], mode="lines", line=line, name=name, yaxis=f"y{suffix}", hoverinfo="none",
-                **({"meta": {"link": link, "first": first}} if link else {}),
+                meta={"link": "position", "first": first},
             )
         )  # fmt: skip
         bottom, top = 1 - (place + 1) * share, 1 - place * share
@@ -165,7 +155,7 @@ def waves(
     span = {"range": [first, first + len(vectors) - 1], "anchor": f"y{'' if count == 1 else count}"}
     return new_figure(
         traces,
-        height=height or 56 * count + 52,
+        height=56 * count + 52,
         margin={**MARGIN, "l": 28 + int(max(wide(note["text"]) for note in notes)), "r": 22},
         hovermode="x",
         xaxis={**plotly_scale("position", ticks, grid=False), **span},
@@ -180,21 +170,18 @@ def stripes(
     *,
     ids: Sequence[int] | Array = (),
     dimensions: int = 64,
-    limit: float | None = None,
     accented: Sequence[int] = (),
-    height: int | None = None,
 ) -> go.Figure:
     """Draw vectors as coloured stripes: one row per piece, one column per part; the last part is the sum of the others.
+
+    The colours cover 99 % of all numbers. Their range is in the traces' ``meta["range"]``.
 
     Args:
         parts: Vectors [pieces, width] by name.
         pieces: Names of the pieces.
         ids: Token ids, shown next to the names.
         dimensions: Number of leading dimensions drawn.
-        limit: End of the colour scale −limit … limit, by default covering 99 % of all numbers. The range is in the
-            traces' ``meta["range"]``.
         accented: Indices of pieces named in the accent colour.
-        height: Height in pixels; by default it grows with the number of pieces.
 
     Raises:
         InputError: If a part does not have one row per piece.
@@ -211,7 +198,7 @@ def stripes(
     if not blocks or not pieces or any(len(block) != len(pieces) for block in blocks.values()):
         sizes = {name: list(np.shape(part)) for name, part in parts.items()}
         raise InputError(f"every part must have one row for each of the {len(pieces)} pieces; the shapes are {sizes}")
-    end = robust_limit(*blocks.values()) if limit is None else float(limit)
+    end = robust_limit(*blocks.values())
     count, rows, gap = len(blocks), len(pieces), 0.09
     width = (1 - gap * (count - 1)) / count
     traces, axes, notes = [], {}, []
@@ -240,7 +227,7 @@ def stripes(
         notes.append(add_label(text, colour=SUBDUED, at=(-14, 0), xanchor="right", y=row, **edge))
     return new_figure(
         traces,
-        height=height or 34 * rows + 36,
+        height=34 * rows + 36,
         margin={"l": room, "r": 4, "t": 28, "b": 8},
         yaxis=bare_figure(range=[rows - 0.5, -0.5]),
         annotations=notes,

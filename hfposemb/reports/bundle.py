@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..analysis.projection.cached_results import library_version
-from ..comparison.metrics import REFERENCES
+from ..comparison.alignment import Alignment
 from ..comparison.results import Comparison
 from ..errors import InputError
 from ..files import complete_file
 from ..models.summary import table_facts
 from ..progress import Report
+from ..tables.tabular import Columns, columns_of
 from .export import safe_cell
-from .json_schema import COMPARISON, document
+from .json_schema import SCHEMAS, document
 from .report import report
 from .report_sections import LIBRARIES, SEED
 
@@ -32,6 +33,7 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 """Version of the manifest; incremented when something in it changes its meaning."""
 
+_OF_PAIR = ("role", "left", "right", "rows", "shared")
 _DATE = (1980, 1, 1, 0, 0, 0)  # constant, so that the same inputs give the same bytes
 
 
@@ -60,9 +62,9 @@ def write_bundle(
     members = {
         "report.html": report(*sources, comparison=comparison, progress=progress).encode(),
         "comparison.json": _json(document(comparison)),
-        "schema.json": _json(COMPARISON),
-        "metrics.csv": _metrics(comparison),
-        "pairs.csv": _pairs(comparison),
+        "schema.json": _json(SCHEMAS["compare"]),
+        "metrics.csv": _csv(comparison.columns()),
+        "pairs.csv": _csv(_pairs(comparison)),
     }
     members[MANIFEST] = _json(manifest(comparison, sources, members))
     with complete_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -113,49 +115,17 @@ def _json(value: object) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def _metrics(comparison: Comparison) -> bytes:
-    heads = ("source", "metric", "value", "unit", "chance_low", "chance_high", "draws", *REFERENCES, "note")
-    rows = []
-    for source in comparison.sources:
-        for name, found in source.metrics.items():
-            null = found.null
-            chance = ("", "", "") if null is None else (null.low, null.high, null.draws)
-            value = "" if found.value is None else found.value
-            known = [found.references.get(reference, "") for reference in REFERENCES]
-            rows.append((source.source, name, value, found.unit, *chance, *known, found.note))
-    return _csv(heads, rows)
+def _pairs(comparison: Comparison) -> Columns:
+    """Return one row per pair and measure; without pairs, the names of the columns alone."""
+    pairs = (Alignment("", "", "", {}, 0, 0, 0), *comparison.pairs)
+    found = [columns_of([pair] * len(pair.observed), *_OF_PAIR) | pair.columns() for pair in pairs]
+    return {name: [value for one in found for value in one[name]] for name in found[0]}
 
 
-def _pairs(comparison: Comparison) -> bytes:
-    heads = (
-        "role",
-        "left",
-        "right",
-        "measure",
-        "value",
-        "tested",
-        "chance_low",
-        "chance_high",
-        "p",
-        "draws",
-        "rows",
-        "shared",
-        "p_corrected",
-        "untested",
-    )
-    rows = []
-    for pair in comparison.pairs:
-        for measure, value in pair.observed.items():
-            null = pair.measures.get(measure)
-            chance = ("", "", "", "", "") if null is None else (null.observed, null.low, null.high, null.p, null.draws)
-            own = pair.rows, pair.shared, "" if null is None else pair.p(measure), pair.untested
-            rows.append((pair.role, pair.left, pair.right, measure, value, *chance, *own))
-    return _csv(heads, rows)
-
-
-def _csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
+def _csv(columns: Columns) -> bytes:
     text = io.StringIO(newline="")
     lines = csv.writer(text)
-    lines.writerow(heads)
+    lines.writerow(columns)
+    rows = zip(*columns.values(), strict=True)
     lines.writerows([safe_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text.getvalue().encode("utf-8", "replace")

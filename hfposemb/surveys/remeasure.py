@@ -12,7 +12,7 @@ from ..comparison.metrics import REFERENCES, measures_named
 from ..errors import InputError
 from ..tables.source_parser import parse_source
 from ..tables.sources import HubSource
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from .source_figures import Plan, each, target_of
 from .survey_folder import Row
 from .worker_pool import HERE, Engine
@@ -123,8 +123,7 @@ class Again(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per source: ``source``, ``verdict``, number of ``figures`` and ``differences``, ``reason``."""
-        names = ("source", "verdict", "figures", "differences", "reason")
-        found: dict[str, list[Any]] = {name: [getattr(one, name) for one in self.sources] for name in names}
+        found = columns_of(self.sources, "source", "verdict", "figures", "differences", "reason")
         return found | {"differences": list(map(len, found["differences"]))}
 
 

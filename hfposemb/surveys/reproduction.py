@@ -15,7 +15,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import Absolute
 from ..tables.null_comparison import LEVEL
 from ..tables.table import Provenance, table_of
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from .published_findings import STUDIES, Claim, Models
 
 Verdict = Literal["agrees", "differs", "cannot tell", "not measured"]
@@ -80,8 +80,7 @@ class Reproduction(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per finding: ``published``, ``measured``, ``value``, ``verdict`` and ``rule``."""
-        names = ("published", "measured", "value", "verdict", "rule")
-        return {name: [getattr(one, name) for one in self.outcomes] for name in names}
+        return columns_of(self.outcomes, "published", "measured", "value", "verdict", "rule")
 
 
 def reproduce(name: str, *, models: Mapping[str, str] | None = None, allow_full_download: bool = False) -> Reproduction:

@@ -24,6 +24,7 @@ from ..comparison.table_side import directions
 from ..errors import HfposembError, InputError, one_line
 from ..guesses import several, unknown_choice
 from ..models.extraction import extract
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.tabular import Columns, Tabular
 from .source_figures import working
@@ -57,6 +58,7 @@ class Course:
         high: Upper end of that interval; NaN without draws.
     """
 
+    _document = ("unit", "values", "mean", "low", "high")
     name: str
     unit: str
     values: Values
@@ -90,6 +92,7 @@ class Trajectory(Tabular):
         missing: Checkpoints that were left out, with the reason.
     """
 
+    _document = ("role", "sources", "steps", "likeness", "disparity", "missing")
     role: Role
     sources: tuple[str, ...]
     steps: tuple[int, ...]
@@ -124,24 +127,10 @@ class Trajectory(Tabular):
         """Return the ``columns`` as a pandas DataFrame indexed by step; raise ``MissingExtraError`` without pandas."""
         return super().to_frame().set_index("step")
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """Return everything known by step as plain values for JSON; missing values are ``None``."""
-        return {
-            "role": self.role,
-            "sources": list(self.sources),
-            "steps": list(self.steps),
-            "rows": len(self.rows),
-            "likeness": _plain(self.likeness),
-            "disparity": _plain(self.disparity),
-            "metrics": {
-                one.name.strip(): {
-                    "unit": one.unit,
-                    **{name: _plain(getattr(one, name)) for name in ("values", "mean", "low", "high")},
-                }
-                for one in self.courses.values()
-            },
-            "missing": dict(self.missing),
-        }
+        courses = {one.name.strip(): plain(one) for one in self.courses.values()}
+        return {**super().to_dict(), "rows": len(self.rows), "metrics": courses}
 
     @property
     def all_courses(self) -> tuple[Course, ...]:
@@ -149,12 +138,6 @@ class Trajectory(Tabular):
         none = np.full(len(self.steps), np.nan)
         first = {"CKA with the last": self.likeness[-1], "map's disparity": self.disparity}
         return (*(Course(name, "", values, none, none, none) for name, values in first.items()), *self.courses.values())
-
-
-def _plain(values: Values) -> Any:
-    found = values.astype(object)
-    found[np.isnan(values)] = None
-    return found.tolist()
 
 
 def trajectory(

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .tabular import Facts
+from .tabular import Columns, Facts
 
 Kind: TypeAlias = Literal["local variogram", "permutation", "random"]
 """Kind of null: tables as smooth in the same places (``Residuals``), permuted rows, or noise of the same scale."""
@@ -58,6 +58,12 @@ class Null(Facts):
     def beyond(self) -> bool:
         """Whether the value is more extreme than chance allows, p ≤ .05."""
         return self.p <= LEVEL
+
+
+def chance_columns(nulls: Sequence[Null | None]) -> Columns:
+    """Return ``chance_low``, ``chance_high``, ``p`` and ``draws`` of nulls as columns; ``None`` where there is none."""
+    names = {"chance_low": "low", "chance_high": "high", "p": "p", "draws": "draws"}
+    return {name: [None if null is None else getattr(null, of) for null in nulls] for name, of in names.items()}
 
 
 def holm(values: Sequence[float]) -> list[float]:

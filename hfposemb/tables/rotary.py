@@ -25,6 +25,7 @@ class Wavelengths:
         trained_length: Number of positions that the model was trained on before scaling.
     """
 
+    _document = ("before", "after")
     before: NDArray[np.float64]
     after: NDArray[np.float64]
     trained_length: int
@@ -106,6 +107,7 @@ class PairAxes:
         reason: Why it is not known which pairs turn with what, "" if it is.
     """
 
+    _document = ("names", "arrangement", "sections", "reason", "pairs")
     names: tuple[str, ...]
     arrangement: Arrangement
     sections: tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..errors import require
-from ..guesses import Answering
+from .documents import Document, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -22,7 +22,7 @@ LONGEST = 300
 _CELL = "text-align: left; vertical-align: top; padding: 2px 16px 2px 0; font-variant-numeric: tabular-nums"
 
 
-def plain(text: str) -> str:
+def in_html(text: str) -> str:
     """Escape text for HTML: one line, no markup, unprintable characters replaced, truncated to ``LONGEST``."""
     shown = "".join(one if one.isprintable() else "\ufffd" for one in text[: LONGEST + 1])
     import html
@@ -40,15 +40,15 @@ def grid(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
     The first cell of every row is its header; a row of one cell is a heading for the rows below it.
     """
-    columns = "".join(f'<th scope="col" style="{_CELL}">{plain(head)}</th>' for head in heads)
+    columns = "".join(f'<th scope="col" style="{_CELL}">{in_html(head)}</th>' for head in heads)
     lines = []
     for first, *cells in rows:
         span = "" if cells else f' colspan="{max(len(heads), 1)}"'
-        named = f'<th scope="row"{span} style="{_CELL}; font-weight: {500 if cells else 700}">{plain(first)}</th>'
-        lines.append(f"<tr>{named}{''.join(f'<td style={_CELL!r}>{plain(cell)}</td>' for cell in cells)}</tr>")
+        named = f'<th scope="row"{span} style="{_CELL}; font-weight: {500 if cells else 700}">{in_html(first)}</th>'
+        lines.append(f"<tr>{named}{''.join(f'<td style={_CELL!r}>{in_html(cell)}</td>' for cell in cells)}</tr>")
     head = f"<thead><tr>{columns}</tr></thead>" if heads else ""
     return (
-        f'<div style="overflow-x: auto"><strong>{plain(title)}</strong>'
+        f'<div style="overflow-x: auto"><strong>{in_html(title)}</strong>'
         f'<table style="border-collapse: collapse; color: inherit">{head}<tbody>{"".join(lines)}</tbody></table></div>'
     )
 
@@ -60,14 +60,14 @@ SHOWN = 10
 """Rows of a table that a notebook shows."""
 
 
-class Facts(Answering):
+class Facts(Document):
     """Result that a notebook shows by its fields; nothing is computed for it."""
 
     def _repr_html_(self) -> str:
         return card(type(self).__name__, ((name, _described(value)) for name, value in _stored(self)))
 
 
-class Tabular(Answering):
+class Tabular(Document):
     """Result whose numbers form a table; ``columns`` of each class documents what it has."""
 
     def columns(self) -> Columns:
@@ -94,6 +94,11 @@ class Tabular(Answering):
         """
         return frame(self.columns())
 
+    def records(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Return the rows of the table, or the first ``count``, as plain values by column, for JSON."""
+        shown = {name: plain(values[:count]) for name, values in self.columns().items()}
+        return [dict(zip(shown, line, strict=True)) for line in zip(*shown.values(), strict=True)]
+
     def _repr_html_(self) -> str:
         columns = self.columns()
         count = len(next(iter(columns.values())))
@@ -103,6 +108,11 @@ class Tabular(Answering):
         if count > SHOWN:
             rows.append([f"and {count - SHOWN:,} more"])
         return grid(" · ".join([title, *shown]), list(columns), rows)
+
+
+def columns_of(rows: Sequence[object], *names: str) -> Columns:
+    """Return attributes of some objects as the columns of a table with a row for each."""
+    return {name: [getattr(one, name) for one in rows] for name in names}
 
 
 def frame(columns: Columns) -> pandas.DataFrame:

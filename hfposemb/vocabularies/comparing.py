@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from .. import __version__
 from ..checkpoints.access import Visitor
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..errors import HfposembError, RefusedError
+from ..tables.documents import plain
 from ..tables.embeddings import Embeddings
 from ..tables.sources import Source
 from ..tables.tabular import Columns, Tabular
@@ -78,8 +79,6 @@ class VocabularyDifference(Tabular):
 
     def to_dict(self, count: int = LISTED) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, with the first ``count`` ids that differ."""
-        columns = self.columns()
-        listed = [dict(zip(columns, line, strict=True)) for line in list(zip(*columns.values(), strict=True))[:count]]
         found = self.ids
         return {
             "format": FORMAT,
@@ -88,8 +87,8 @@ class VocabularyDifference(Tabular):
             "headline": headline(self),
             "exit_code": self.exit_code,
             "sources": {"a": _side(self.a), "b": _side(self.b)},
-            "answers": {name: asdict(one) for name, one in self.answers.items()},
-            "findings": [asdict(one) for one in self.findings],
+            "answers": plain(self.answers),
+            "findings": plain(self.findings),
             "ids": None
             if found is None
             else {
@@ -104,7 +103,7 @@ class VocabularyDifference(Tabular):
                 "shared_texts": found.shared,
                 "texts": found.of,
             },
-            "differing": listed,
+            "differing": self.records(count),
         }
 
 

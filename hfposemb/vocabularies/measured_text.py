@@ -15,7 +15,7 @@ from ..errors import InputError, MissingTableError, SourceError
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
 from ..tables.sources import Source
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, columns_of
 from ..text import number, percent
 
 COVERAGE = "hfposemb.text/1"
@@ -39,10 +39,16 @@ class ScriptTokens:
         tokens: Number of tokens that they are cut into.
     """
 
+    _document = ("script", "words", "characters", "tokens", "tokens_per_word")
     script: str
     words: int
     characters: int
     tokens: int
+
+    @property
+    def tokens_per_word(self) -> float:
+        """Mean number of tokens of a word."""
+        return self.tokens / self.words
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,10 @@ class TextCoverage(Tabular):
         row_bytes: Bytes of a row, in the token table and in an output head of its own.
     """
 
+    _document = (
+        *("source", "characters", "words", "tokens", "tokens_per_word", "unknown", "covered", "scripts"),
+        *("rows", "used", "unused", "row_bytes", "unused_bytes"),
+    )
     source: str
     characters: int
     words: int
@@ -72,9 +82,24 @@ class TextCoverage(Tabular):
     row_bytes: int
 
     @property
+    def tokens_per_word(self) -> float:
+        """Mean number of tokens of a word."""
+        return self.tokens / max(self.words, 1)
+
+    @property
+    def used(self) -> int:
+        """Number of rows that the text uses."""
+        return len(self.counts)
+
+    @property
     def unused(self) -> int:
         """Number of rows that the text never uses."""
-        return self.rows - len(self.counts)
+        return self.rows - self.used
+
+    @property
+    def unused_bytes(self) -> int:
+        """Bytes of these rows."""
+        return self.unused * self.row_bytes
 
     @property
     def covered(self) -> float:
@@ -85,43 +110,25 @@ class TextCoverage(Tabular):
         """State coverage, tokens per word, scripts and unused rows."""
         lines = [
             f"{self.source}: {self.tokens:,} tokens for {self.words:,} words, "
-            f"{number(self.tokens / max(self.words, 1), digits=2)} per word; {percent(self.covered)} covered, "
+            f"{number(self.tokens_per_word, digits=2)} per word; {percent(self.covered)} covered, "
             f"{self.unknown:,} unknown"
         ]
         for one in self.scripts:
-            each = number(one.tokens / one.words, digits=2)
+            each = number(one.tokens_per_word, digits=2)
             lines.append(f"  {one.script}: {one.words:,} words, {one.characters:,} characters, {each} tokens per word")
         share = percent(self.unused / max(self.rows, 1))
-        lines.append(f"  {self.unused:,} of {self.rows:,} rows ({share}) are never used: {self._megabytes()} MB")
+        lines.append(
+            f"  {self.unused:,} of {self.rows:,} rows ({share}) are never used: {self.unused_bytes / 1e6:,.1f} MB"
+        )
         return "\n".join(lines)
-
-    def _megabytes(self) -> str:
-        return f"{self.unused * self.row_bytes / 1e6:,.1f}"
 
     def columns(self) -> Columns:
         """Return one row per script: ``script``, ``words``, ``characters``, ``tokens`` and ``tokens_per_word``."""
-        found = {name: [getattr(one, name) for one in self.scripts] for name in ScriptTokens.__dataclass_fields__}
-        return {**found, "tokens_per_word": [one.tokens / one.words for one in self.scripts]}
+        return columns_of(self.scripts, *ScriptTokens._document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON."""
-        columns = self.columns()
-        return {
-            "format": COVERAGE,
-            "source": self.source,
-            "characters": self.characters,
-            "words": self.words,
-            "tokens": self.tokens,
-            "tokens_per_word": self.tokens / max(self.words, 1),
-            "unknown": self.unknown,
-            "covered": self.covered,
-            "scripts": [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)],
-            "rows": self.rows,
-            "used": len(self.counts),
-            "unused": self.unused,
-            "row_bytes": self.row_bytes,
-            "unused_bytes": self.unused * self.row_bytes,
-        }
+        return {"format": COVERAGE, **super().to_dict()}
 
 
 def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCoverage:

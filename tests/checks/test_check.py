@@ -12,12 +12,12 @@ import pytest
 from safetensors.numpy import save_file
 
 import hfposemb as hpe
-from hfposemb.checks.catalogue import RULES, finding
 from hfposemb.checks.check_report import CheckReport, document, to_sarif
-from hfposemb.checks.report_formats import SCHEMA
+from hfposemb.checks.findings import RULES, finding
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
 from hfposemb.models.architectures.tied_types import UNTIED
+from hfposemb.reports.json_schema import SCHEMAS
 from tests.checks.planted import EMBED, LLAMA, change, edit, llama, set_rows, shards, tokenizer, write
 from tests.conftest import FULL
 from tests.hub import FakeHub
@@ -152,13 +152,13 @@ def planted(folder: Path) -> CheckReport:
 def test_json_has_its_schema(tmp_path: Path) -> None:
     found = planted(tmp_path)
     written = json.loads(json.dumps(document([found]), allow_nan=False))
-    jsonschema.validate(written, SCHEMA)
+    jsonschema.validate(written, SCHEMAS["check"])
     (report,) = written["reports"]
     assert report["passed"] is False
     assert [one["name"] for one in report["findings"]] == ["special-id", "dtype-differs"]
     assert report["findings"][0]["numbers"] == {"id": 128_009, "rows": 96}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**written, "format": "hfposemb.check/0"}, SCHEMA)
+        jsonschema.validate({**written, "format": "hfposemb.check/0"}, SCHEMAS["check"])
 
 
 def test_infinite_numbers_are_null_in_json(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_infinite_numbers_are_null_in_json(tmp_path: Path) -> None:
     change(folder, tie_word_embeddings=True)
     found = hpe.check(folder)
     assert found["head-differs"].numbers["largest"] == np.inf
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["findings"][0]["numbers"]["largest"] is None
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["findings"][0]["numbers"]["largest"] is None
     json.dumps(found.to_sarif(), allow_nan=False)
 
 
@@ -239,12 +239,12 @@ def test_json_and_sarif_of_the_command(tmp_path: Path, capsys: pytest.CaptureFix
     log = tmp_path / "found.sarif"
     assert main(["check", str(folder), "--json", "--sarif", str(log)]) == 1
     found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, SCHEMA)
+    jsonschema.validate(found, SCHEMAS["check"])
     assert found["reports"][0]["findings"][0]["name"] == "missing-shard"
     assert json.loads(log.read_text(encoding="utf-8"))["runs"][0]["results"][0]["ruleId"] == "missing-shard"
     with pytest.raises(SystemExit):
         main(["check", "--schema"])
-    assert json.loads(capsys.readouterr().out) == SCHEMA
+    assert json.loads(capsys.readouterr().out) == SCHEMAS["check"]
 
 
 def test_a_folder_without_configuration_is_checked_by_its_tables(tmp_path: Path) -> None:

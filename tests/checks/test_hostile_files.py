@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
-from hfposemb.checks.report_formats import SCHEMA
+from hfposemb.reports.json_schema import SCHEMAS
 from tests.checks.planted import LLAMA, llama
 
 FIELDS = [
@@ -50,8 +50,8 @@ def test_any_values_give_a_report(config: dict[str, Any], tokenizer: dict[str, A
             found = hpe.check(folder)
         except hpe.HfposembError:
             return
-        written = {"format": "hfposemb.check/1", "version": "0", "reports": [found.to_json()]}
-        jsonschema.validate(json.loads(json.dumps(written, allow_nan=False)), SCHEMA)
+        written = {"format": "hfposemb.check/1", "version": "0", "reports": [found.to_dict()]}
+        jsonschema.validate(json.loads(json.dumps(written, allow_nan=False)), SCHEMAS["check"])
         for one in found.findings:
             assert all(text.isprintable() for text in (one.message, one.why, one.fix))
         json.dumps(found.to_sarif())

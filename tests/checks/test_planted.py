@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 import hfposemb as hpe
 from hfposemb.checkpoints.limits import DEFAULT_LIMITS
 from hfposemb.checks import table_rows
-from hfposemb.checks.catalogue import RULES
 from hfposemb.checks.checked_source import open_source
+from hfposemb.checks.findings import RULES
 from hfposemb.checks.output_head import head_facts
 from hfposemb.tables.closed_forms import sine_rows
 from tests.checks.planted import (

@@ -105,17 +105,11 @@ UPWARD = style.sources({HOSTILE[1]: np.linspace(0.1, 1, 60), "two": np.linspace(
 COSINES = np.corrcoef(RNG.normal(size=(len(HOSTILE), 8)))
 
 FIGURES: Mapping[str, Callable[[], go.Figure]] = {
-    "projection": lambda: position_figures.projection(
-        cloud(helix(400, 3)), labels=vocabulary(400), named=(0, 200, 399)
-    ),
-    "projection, flat": lambda: position_figures.projection(
-        cloud(helix(400, 2)), labels=vocabulary(400), named=(0, 399)
-    ),
+    "projection": lambda: position_figures.projection(cloud(helix(400, 3)), named=(0, 200, 399)),
+    "projection, flat": lambda: position_figures.projection(cloud(helix(400, 2)), named=(0, 399)),
     "projection, coil": lambda: position_figures.projection(cloud(RNG.normal(size=(90, 3)))),
     "projection, flat coil": lambda: position_figures.projection(cloud(RNG.normal(size=(90, 2)))),
-    "projection, by number": lambda: position_figures.projection(
-        cloud(helix(40, 3)), color=np.arange(40) ** 2, joined=False
-    ),
+    "projection, not joined": lambda: position_figures.projection(cloud(helix(40, 3)), joined=False),
     "projection, trust": lambda: position_figures.projection(doubtful(3), trust=True),
     "projection, flat trust": lambda: position_figures.projection(doubtful(2), trust=True),
     "projection, one point": lambda: position_figures.projection(cloud(np.zeros((1, 3)))),
@@ -160,7 +154,7 @@ FIGURES: Mapping[str, Callable[[], go.Figure]] = {
     ),
     "token_map, by trust": lambda: token_figures.token_map(doubtful(2), vocabulary(70), color="trust", selected=3),
     "token_map, by trust in 3-D": lambda: token_figures.token_map(doubtful(3), vocabulary(70), color="trust"),
-    "distribution": lambda: line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS, named=3),
+    "distribution": lambda: line_figures.distribution(DISTRIBUTION, neighbours=NEIGHBOURS),
     "stripes": lambda: wave_figures.stripes(
         {"token": np.ones((len(HOSTILE), 9)), "<i>": np.zeros((len(HOSTILE), 9))}, HOSTILE, accented=(1,)
     ),
@@ -448,13 +442,10 @@ def test_a_cloud_shows_every_row_once_in_its_place(dims: int, shape: str) -> Non
 @pytest.mark.parametrize("dims", [2, 3])
 def test_rows_left_out_leave_no_point_pointing_at_the_wrong_row(dims: int) -> None:
     rows = np.delete(np.arange(50), [0, 20])
-    figure = position_figures.projection(
-        cloud(helix(48, dims), rows=rows), named=(21,), labels=[f"p{i}" for i in range(50)]
-    )
+    figure = position_figures.projection(cloud(helix(48, dims), rows=rows), named=(21,))
     trace = next(trace for trace in figure.data if trace.meta)
     np.testing.assert_array_equal(trace.meta["ids"], rows)
     assert trace.meta["ids"].dtype == np.int32
-    assert trace.text[19] == "p21"
     notes = figure.layout.scene.annotations if dims == 3 else figure.layout.annotations
     assert [note.text for note in notes] == ["21"]
     with pytest.raises(InputError, match="row 20 is not among the 48 rows"):

@@ -113,7 +113,7 @@ def test_lines_without_room_are_not_named() -> None:
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
 def test_pushing_apart_keeps_order_and_gap(heights: list[float]) -> None:
     before = np.array(heights)
-    after = label_placement.apart(before, gap=16)
+    after = label_placement.apart(before)
     order = np.argsort(before, kind="stable")
     assert (np.diff(after[order]) >= 16 - 1e-6).all()
     assert after.mean() == pytest.approx(before.mean())

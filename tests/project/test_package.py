@@ -90,7 +90,7 @@ checks -> models analysis checkpoints tables samples
 vocabularies -> checks models checkpoints tables
 surveys -> comparison models analysis checkpoints tables
 training -> models tables
-reports -> vocabularies figures comparison models analysis tables
+reports -> vocabularies checks figures comparison models analysis tables
 widget -> reports figures comparison models analysis tables
 """
 """What each package may import. All may import the modules at the top: errors, files and other helpers."""

@@ -23,7 +23,7 @@ from hfposemb.comparison.metrics import MEASURES
 from hfposemb.comparison.results import Comparison
 from hfposemb.errors import HfposembError, InputError
 from hfposemb.reports.html_tables import finding, metrics_table, pairs_tables, standing
-from hfposemb.reports.json_schema import COMPARISON, document
+from hfposemb.reports.json_schema import SCHEMAS, document
 from hfposemb.reports.report import report, write_report
 from hfposemb.tables.embeddings import Embeddings
 from hfposemb.tables.null_comparison import Null
@@ -243,7 +243,7 @@ def test_the_finding_is_the_figure_that_differs_most(compared: tuple[list[Embedd
 
 def violations(value: Any) -> list[str]:
     """Return where a document is not as its JSON Schema says."""
-    found = jsonschema.Draft202012Validator(COMPARISON).iter_errors(value)
+    found = jsonschema.Draft202012Validator(SCHEMAS["compare"]).iter_errors(value)
     return [f"{one.json_path}: {one.message}" for one in found]
 
 
@@ -296,4 +296,4 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["compare", "--schema"])
     assert stopped.value.code == 0
-    assert json.loads(capsys.readouterr().out) == COMPARISON
+    assert json.loads(capsys.readouterr().out) == SCHEMAS["compare"]

@@ -17,7 +17,7 @@ from hfposemb.analysis.projection import projecting as projection
 from hfposemb.checks.rope_report import rope_report
 from hfposemb.surveys.remeasure import again
 from hfposemb.surveys.worker_pool import Engine
-from hfposemb.tables.tabular import Facts, Tabular, plain
+from hfposemb.tables.tabular import Facts, Tabular, in_html
 
 BERT, WAVES = hpe.extract("sample:bert"), hpe.sinusoidal(64, 16)
 WORDS = [1037, 1045, 1055]
@@ -80,7 +80,7 @@ def test_results_are_data_frames_with_documented_columns(name: str) -> None:
         assert set(columns) <= documented
     page = result._repr_html_()
     if name != "compare" and not name.startswith("project"):
-        assert all(f">{plain(column)}</th>" in page for column in columns)
+        assert all(f">{in_html(column)}</th>" in page for column in columns)
 
 
 def test_every_result_of_a_public_function_is_shown_in_notebooks() -> None:

@@ -15,9 +15,9 @@ from tokenizers import Tokenizer
 import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
+from hfposemb.reports.json_schema import SCHEMAS
 from hfposemb.reports.pair_cards import vocabulary_card
 from hfposemb.vocabularies.comparing import vocabulary_pairs
-from hfposemb.vocabularies.vocabulary_schema import SCHEMA
 from tests.hub.server import FakeHub
 from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
 
@@ -120,7 +120,7 @@ def test_the_command_answers_by_its_exit_code_and_its_schema(
     paths = [str(write(tmp_path / name, given)) for name, given in (("a", pair.a), ("b", pair.b))]
     assert main(["vocab", *paths, "--json"]) == CODES.get(pair.verdict, 1)
     said = json.loads(capsys.readouterr().out)
-    jsonschema.validate(said, SCHEMA)
+    jsonschema.validate(said, SCHEMAS["vocab"])
     assert said["verdict"] == pair.verdict
 
 
@@ -145,7 +145,7 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     path.write_text(text, encoding="utf-8")
     assert main(["vocab", "sample:minilm", "--text", str(path), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    jsonschema.validate(said, SCHEMA)
+    jsonschema.validate(said, SCHEMAS["vocab"])
     (found,) = said["texts"]
     ids = ids_of("minilm", text)
     model = hpe.extract("sample:minilm")

@@ -9,8 +9,8 @@ compared with guessing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,6 @@ class Resolution(Tabular):
     noise: float
     draws: int
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that can be serialised as JSON; an infinite period is ``None``."""
-        facts = {part.name: getattr(self, part.name) for part in fields(self)}
-        periods = [period if np.isfinite(period) else None for period in self.periods.tolist()]
-        lists = {name: value.tolist() for name, value in facts.items() if isinstance(value, np.ndarray)}
-        return {**facts, **lists, "periods": periods}
 
     def __str__(self) -> str:
         """List the error and the probability of distinguishing neighbours for each number of waves."""

@@ -103,6 +103,7 @@ class Neighbours(Tabular):
         notes: Remarks on how to read the result.
     """
 
+    _document = ("query", "metric", "centred", "anisotropy", "notes")
     query: str
     rows: Rows
     labels: tuple[str, ...]
@@ -129,14 +130,8 @@ class Neighbours(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON."""
         near = zip(self.rows.tolist(), self.labels, self.values.tolist(), strict=True)
-        return {
-            "query": self.query,
-            "metric": self.metric,
-            "centred": self.centred,
-            "anisotropy": self.anisotropy,
-            "neighbours": [{"row": row, "label": label, "value": value} for row, label, value in near],
-            "notes": list(self.notes),
-        }
+        listed = [{"row": row, "label": label, "value": value} for row, label, value in near]
+        return {**super().to_dict(), "neighbours": listed}
 
 
 @dataclass(frozen=True, eq=False)

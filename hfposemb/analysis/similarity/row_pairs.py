@@ -139,6 +139,10 @@ class Pairs(Tabular):
         notes: Remarks on how to read the values.
     """
 
+    _document = (
+        *("metric", "centred", "anisotropy", "rows", "labels", "values", "percentiles", "row_percentiles", "others"),
+        "notes",
+    )
     rows: Rows
     labels: tuple[str, ...]
     values: Floats
@@ -186,20 +190,8 @@ class Pairs(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON; missing values are ``None``."""
-        return {
-            "metric": self.metric,
-            "centred": self.centred,
-            "anisotropy": self.anisotropy,
-            "rows": self.rows.tolist(),
-            "labels": list(self.labels),
-            "values": _known(self.values),
-            "percentiles": _known(self.percentiles),
-            "random_pairs": self.sample,
-            "ranks": [[rank or None for rank in line] for line in self.ranks.tolist()],
-            "row_percentiles": _known(self.row_percentiles),
-            "others": self.others,
-            "notes": list(self.notes),
-        }
+        ranks = [[rank or None for rank in line] for line in self.ranks.tolist()]
+        return {**super().to_dict(), "random_pairs": self.sample, "ranks": ranks}
 
     def columns(self) -> Columns:
         """Return one row per pair of the selected rows.
@@ -216,10 +208,6 @@ class Pairs(Tabular):
             "percentile": self.percentiles[left, right],
             "rank": self.ranks[left, right],
         }
-
-
-def _known(values: Floats) -> list[list[float | None]]:
-    return [[None if np.isnan(value) else value for value in line] for line in values.tolist()]
 
 
 def _percentile(value: float) -> str:

@@ -52,6 +52,7 @@ class PartFrequencies:
         encoding: The encoding that they are of, for a part with one axis.
     """
 
+    _document = ("part", "kind", "axes", "frequencies")
     part: str
     kind: str
     axes: tuple[str, ...]

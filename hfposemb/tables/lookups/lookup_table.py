@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -323,10 +323,6 @@ class LookedUp(Tabular):
         """Return ``piece``, ``id``, and the rows of each head."""
         rows = {head: self.rows[:, column] for column, head in enumerate(self.heads)}
         return {"piece": list(self.pieces), "id": self.ids, **rows}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, for JSON."""
-        return {**asdict(self), "ids": self.ids.tolist(), "rows": self.rows.tolist()}
 
     def __str__(self) -> str:
         """Return a line for each token."""

@@ -142,7 +142,7 @@ def test_compare(client: Client) -> None:
 
 def test_check(client: Client) -> None:
     found = ask(client, "check", source="sample:minilm")
-    expected = hpe.check("sample:minilm").to_json()
+    expected = hpe.check("sample:minilm").to_dict()
     assert found == json.loads(json.dumps(expected))
     assert found["checked"]
 
