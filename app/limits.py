@@ -16,11 +16,11 @@ MOST_EVENTS = 40
 MOST_RUNNING = 200
 """Events that run, most of which only wait: for a heavy job, for a download or for their visitor's turn."""
 
-MOST_WAITING = 8
+MOST_WAITING = 12
 """Heavy jobs that may wait in the queue behind the running one."""
 
-MOST_OF_ONE = 3
-"""Heavy jobs of one page that run or wait, such as the metrics, maps and report of a comparison."""
+MOST_OF_ONE = 6
+"""Heavy jobs of one page that run or wait, such as metrics, maps and report of a comparison and three answers."""
 
 LONGEST_JOB = 1800
 """Seconds after which a job is killed."""
