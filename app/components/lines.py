@@ -11,7 +11,6 @@ import gradio as gr
 from hfposemb.text import one_line
 
 from ..jobs import children
-from ..jobs.fetching import Reading
 from .page_script import on_load
 
 WORK_LINE: dict[str, Any] = {
@@ -21,7 +20,7 @@ WORK_LINE: dict[str, Any] = {
 }
 
 
-def work_line(progress: children.Progress | Reading, *, label: str = "UMAP") -> str:
+def work_line(progress: children.Progress, *, label: str = "UMAP") -> str:
     """Return a job's progress as HTML: a bar, the current step with the time left, and a Cancel button."""
     share, words = round(100 * progress.share), html.escape(one_line(str(progress)))
     return (

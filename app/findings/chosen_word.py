@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hfposemb.tables.row_lookup import spelt
 from hfposemb.tables.table import EmbeddingTable
@@ -33,36 +33,25 @@ class Word:
     source: str = ""
     row: int = -1
 
-    @classmethod
-    def of(cls, state: Sequence[Any]) -> Word:
-        """Parse the value of a state."""
-        return cls(str(state[0]), str(state[1]), int(state[2]))
-
-    @property
-    def state(self) -> list[Any]:
-        """The word as the value of a state."""
-        return [self.text, self.source, self.row]
-
     @property
     def shown(self) -> str:
         """The word without the space that marks the start of a word."""
         return shown(self.text)
 
 
-def write_word(state: Sequence[Any]) -> str:
+def write_word(word: Word) -> str:
     """Serialise the word for the URL: its spelling, and where it was picked."""
-    word = Word.of(state)
     return word.text if word.row < 0 else f"{word.text}|{word.row}|{word.source}"
 
 
-def read_word(text: str) -> list[Any]:
+def read_word(text: str) -> Word:
     """Parse the output of ``write_word``."""
     spelling, *picked = text.rsplit("|", 2)
     if len(text) > LONGEST_QUERY + LONGEST_SOURCE:
         raise ValueError(text[:40])
     if len(picked) == 2 and picked[0].isdecimal() and len(picked[0]) < 9:
-        return Word(spelling, picked[1], int(picked[0])).state
-    return Word(text).state
+        return Word(spelling, picked[1], int(picked[0]))
+    return Word(text)
 
 
 def shown(label: str) -> str:

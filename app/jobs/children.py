@@ -86,7 +86,7 @@ class JobError(HfposembError):
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a job: fraction done in ``share``, what it is ``doing``, and estimated seconds ``left`` if known.
+    """Progress of a job or a read: fraction done in ``share``, what it is ``doing``, and seconds ``left`` if known.
 
     ``drafts`` is the number of unfinished results so far.
     """
@@ -97,11 +97,10 @@ class Progress:
     drafts: int = 0
 
     def __str__(self) -> str:
-        return self.doing if self.left is None else f"{self.doing} · {duration(self.left)} left"
+        return self.doing if self.left is None else f"{self.doing} · {_duration(self.left)} left"
 
 
-def duration(seconds: float) -> str:
-    """Format a time for humans: seconds, or minutes."""
+def _duration(seconds: float) -> str:
     whole = max(1, round(seconds))
     return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
 

@@ -18,7 +18,7 @@ from hfposemb.errors import CancelledError, HfposembError, RefusedError, SourceE
 from hfposemb.progress import Progress, watching
 
 from ..failures import BugError
-from .children import duration
+from . import children
 from .lent import lent
 from .turns import Turns, asker
 from .visitor import Visitor
@@ -253,40 +253,18 @@ def megabytes(count: int) -> str:
     return f"{count} bytes"
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Joint progress of several reads; ``str()`` gives the text of the progress line."""
-
-    names: tuple[str, ...]
-    done: int
-    total: int | None
-    rate: float | None
-
-    @classmethod
-    def of(cls, fetches: list[Fetch]) -> Reading:
-        """Sum up the reads that are not over, or all if none is left."""
-        going = [fetch for fetch in fetches if not fetch.over.is_set()] or fetches
-        totals = [fetch.total for fetch in going]
-        known = [total for total in totals if total is not None]
-        starts = [fetch.began for fetch in going if fetch.began is not None]
-        done = sum(fetch.done for fetch in going)
-        seconds = time.monotonic() - min(starts) if starts else 0.0
-        total = sum(known) if len(known) == len(totals) else None
-        return cls(tuple(fetch.name for fetch in going), done, total, done / seconds if seconds > 1 else None)
-
-    @property
-    def share(self) -> float:
-        """Fraction done, 0 while it is unknown."""
-        return min(1.0, self.done / self.total) if self.total else 0.0
-
-    def __str__(self) -> str:
-        said = [f"reading {' and '.join(self.names)}"]
-        if self.total:
-            said.append(f"{megabytes(self.done)} of {megabytes(self.total)}")
-        elif self.done:
-            said.append(megabytes(self.done))
-        if self.rate:
-            said.append(f"{megabytes(int(self.rate))}/s")
-        if self.rate and self.total:
-            said.append(f"{duration((self.total - self.done) / self.rate)} left")
-        return " · ".join(said)
+def reading(fetches: list[Fetch]) -> children.Progress:
+    """Return the joint progress of the reads that are not over, or of all if none is left."""
+    going = [fetch for fetch in fetches if not fetch.over.is_set()] or fetches
+    known = [fetch.total for fetch in going if fetch.total is not None]
+    done, total = sum(fetch.done for fetch in going), sum(known) if len(known) == len(going) else 0
+    starts = [fetch.began for fetch in going if fetch.began is not None]
+    seconds = time.monotonic() - min(starts) if starts else 0.0
+    rate = done / seconds if seconds > 1 else 0.0
+    said = [f"reading {' and '.join(fetch.name for fetch in going)}"]
+    if total or done:
+        said.append(f"{megabytes(done)} of {megabytes(total)}" if total else megabytes(done))
+    if rate:
+        said.append(f"{megabytes(int(rate))}/s")
+    left = (total - done) / rate if rate and total else None
+    return children.Progress(min(1.0, done / total) if total else 0.0, " · ".join(said), left)

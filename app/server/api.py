@@ -22,7 +22,6 @@ from gradio.context import get_blocks_context
 from gradio.events import api as gradio_api
 from pydantic import TypeAdapter
 
-from hfposemb.analysis.rows import directed
 from hfposemb.analysis.similarity.nearest_rows import neighbours as nearest
 from hfposemb.analysis.similarity.row_pairs import pair_similarities
 from hfposemb.composition.added_positions import PositionAddition, add_positions
@@ -42,6 +41,7 @@ from ..findings.compare.pair_questions import MERGE, ORIGIN, VOCABULARY, PairQue
 from ..findings.start.file_checks import check_key
 from ..findings.tokens import token_search
 from ..findings.tokens.token_map import quality_of
+from ..findings.words.sum_view import addable
 from ..jobs import measuring
 from ..jobs.turns import TURNS, asker
 from ..jobs.visitor import Visitor
@@ -54,8 +54,6 @@ from .answer_schemas import ANSWERS, result_schema
 from .parameters import Described
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hfposemb.checks.check_report import CheckReport
     from hfposemb.tables.inputs import Inputs
 
@@ -118,22 +116,13 @@ def _pieces(inputs: Inputs) -> list[dict[str, Any]]:
 def _kept(model: Embeddings, inputs: Inputs) -> list[float | None]:
     """Return the share of neighbours that each piece keeps, ``None`` where a vector has no direction."""
     words = add_positions(model, PositionAddition("own"))
-    known, count = directed(model.token), len(words.usable)
-    places: NDArray[np.int64] = np.array(
-        [
-            place
-            for place, (token, position) in enumerate(zip(inputs.ids, inputs.positions, strict=True))
-            if known[token] and 0 <= position < count and words.usable[position]
-        ],
-        np.int64,
-    )
-    kept: list[float | None] = [None] * len(inputs.ids)
-    if len(places):
-        rows, where = inputs.ids[places], inputs.positions[places]
-        (shares,) = retention_in_place(words, rows, where, amplitudes=(1.0,), k=NEIGHBOURS).tolist()
-        for place, share in zip(places.tolist(), shares, strict=True):
-            kept[place] = share
-    return kept
+    places = addable(words, model.token, inputs)
+    if not places:
+        return [None] * len(inputs.ids)
+    rows, where = inputs.ids[places], inputs.positions[places]
+    (shares,) = retention_in_place(words, rows, where, amplitudes=(1.0,), k=NEIGHBOURS).tolist()
+    kept = dict(zip(places, shares, strict=True))
+    return [kept.get(place) for place in range(len(inputs.ids))]
 
 
 T = TypeVar("T")

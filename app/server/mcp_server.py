@@ -41,7 +41,7 @@ from . import parameters as kinds
 from .answer_schemas import output_schema
 from .api import Endpoint, Endpoints
 from .mcp_answers import Answer, compared_metrics, compared_pairs, row_pairs, text_of
-from .messages import body_of, with_body
+from .messages import body_of, origin_of, with_body
 from .parameters import Described
 from .reach import is_loopback, split_origin
 
@@ -301,9 +301,7 @@ def _is_own(request: Request) -> bool:
 
 def _page(request: Request) -> Response:
     """Return what a person sees who opens the address in a browser."""
-    scheme = request.headers.get("x-forwarded-proto", request.url.scheme).partition(",")[0].strip()
-    host = request.headers.get("x-forwarded-host", request.headers.get("host", "")).partition(",")[0].strip()
-    url = f"{scheme}://{host}{request.url.path.rstrip('/')}/"
+    url = f"{origin_of(request.scope)}{request.url.path.rstrip('/')}/"
     config = json.dumps({"mcpServers": {"hfposemb": {"url": url}}})
     lines = (
         "This is the MCP server of hfposemb, for agents. To add it:",

@@ -1,14 +1,22 @@
-"""Bodies of requests and answers, read whole and replaced, for the middleware of this app."""
+"""Parts of requests and answers for the middleware of this app: where they came from, and bodies that are replaced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
+
+
+def origin_of(scope: Scope) -> str:
+    """Return scheme and host by which a browser reached the app; a proxy says so in its headers."""
+    headers = Headers(scope=scope)
+    scheme = headers.get("x-forwarded-proto", scope.get("scheme", "http")).partition(",")[0].strip()
+    host = headers.get("x-forwarded-host", headers.get("host", "")).partition(",")[0].strip()
+    return f"{scheme}://{host}"
 
 
 async def body_of(receive: Receive) -> bytes:

@@ -22,7 +22,7 @@ from ..components.plot import SCRIPT
 from ..limits import MOST_SOURCES
 from ..session.address import MODELS, TAB, read, sources_of
 from ..session.source_names import short_names
-from .messages import cached, rewritten
+from .messages import cached, origin_of, rewritten
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -167,13 +167,6 @@ def _written(scope: Scope, start: Message, body: bytes) -> bytes:
     if not body or start["status"] != 200 or not kind.startswith("text/html"):
         return body
     query = scope.get("query_string", b"").decode("latin-1")
-    page = with_preview(body.decode(), query=query, origin=_origin(scope))
+    origin = f"{origin_of(scope)}{scope.get('root_path', '').rstrip('/')}"
+    page = with_preview(body.decode(), query=query, origin=origin)
     return with_script(page, str(shared().folder / SCRIPT)).encode()
-
-
-def _origin(scope: Scope) -> str:
-    """Return scheme and host by which a browser reached the page; a proxy says so in its headers."""
-    headers = Headers(scope=scope)
-    scheme = headers.get("x-forwarded-proto", scope.get("scheme", "http")).partition(",")[0].strip()
-    host = headers.get("x-forwarded-host", headers.get("host", "")).partition(",")[0].strip()
-    return f"{scheme}://{host}{scope.get('root_path', '').rstrip('/')}"

@@ -38,7 +38,7 @@ from .. import limits
 from ..jobs.fetching import POLL, Fetch, Fetches, Work, extract
 from ..jobs.lent import LentSource, lent
 from ..limits import BUILTIN_BYTES, LONGEST_SOURCE
-from .accounts import Account, Visit, visit
+from .accounts import Visit, visit
 from .kept import Kept
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ class Library:
         return self._open(text, visit(), public=public)
 
     def _open(self, text: str, by: Visit, *, public: bool) -> Embeddings:
-        source = allowed(text, public=public)
-        key, account = _key(source, public=public), by.account if public else None
+        """Return a source for who visits; what only that person may read is kept in the caches of the account."""
+        key, account = source_key(text, public=public), by.account if public else None
         if account is not None and (own := account.sources.get(key)) is not None:
             return own  # type: ignore[no-any-return]
         try:
@@ -83,7 +83,13 @@ class Library:
         except RefusedError as error:
             if account is None:
                 raise by.explained(error) from None
-        return _opened_for(account, text, key, by)
+        reader = account.visitor
+        try:
+            return account.sources.make(key, lambda: _extracted(text, public=True, reader=reader))
+        except RefusedError as error:
+            raise by.explained(error) from None
+        finally:
+            account.clear_if_closed()
 
     def opened(self, text: str, needs: Sequence[str], *, public: bool = False) -> Embeddings | None:
         """Return a source without network access; ``None`` if parts that are needed have not been fetched."""
@@ -241,17 +247,6 @@ def _state_of_files(path: Path) -> tuple[Hashable, ...]:
     except OSError:
         return ()  # opening the source reports the error
     return tuple(sorted((name, status.st_ino, status.st_size, status.st_mtime_ns) for name, status in found))
-
-
-def _opened_for(account: Account, text: str, key: Hashable, by: Visit) -> Embeddings:
-    """Return a source opened with the token of an account, whose own caches keep it."""
-    reader = account.visitor
-    try:
-        return account.sources.make(key, lambda: _extracted(text, public=True, reader=reader))
-    except RefusedError as error:
-        raise by.explained(error) from None
-    finally:
-        account.clear_if_closed()
 
 
 def _extracted(text: str, *, public: bool, reader: Visitor | None = None) -> Embeddings:

@@ -22,7 +22,7 @@ from hfposemb.text import one_line
 from ..components.events import QUIET
 from ..components.lines import work_line
 from ..failures import said_of
-from ..jobs.fetching import GRACE, Fetch, Reading
+from ..jobs.fetching import GRACE, Fetch, reading
 from .opened import STOPPED, waiting
 from .source_names import HUB_PRESETS, short_name
 from .state import Session
@@ -30,7 +30,7 @@ from .state import Session
 
 def reading_line(fetches: list[Fetch]) -> Any:
     """Return the update of a progress line for some reads."""
-    return gr.update(value=work_line(Reading.of(fetches), label="Reading from the Hub"), visible=True)
+    return gr.update(value=work_line(reading(fetches), label="Reading from the Hub"), visible=True)
 
 
 def page_of(session: Session, request: gr.Request) -> str:

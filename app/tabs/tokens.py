@@ -36,7 +36,6 @@ from ..findings.tokens.token_map import AUTOMATIC, METHODS, MapControls, asked_m
 from ..findings.tokens.token_neighbours import find_word, spread_panels, word_panels
 from ..findings.tokens.token_search import NOT_SEARCHED, picked_word, read_search, write_sought
 from ..findings.tokens.token_selection import (
-    NOTHING,
     Selection,
     found_tokens,
     outlined,
@@ -70,8 +69,8 @@ class Layout:
     """
 
     def __init__(self, session: Session) -> None:
-        self.word, self.sought = State(Word(FIRST_WORD).state), State(list(NOT_SEARCHED))
-        self.selection = State(list(NOTHING))
+        self.word, self.sought = State(Word(FIRST_WORD)), State(list(NOT_SEARCHED))
+        self.selection = State(Selection())
         choices = which_choices(session.open(session.first))
         # Keep the choice in a state: the field would send a choice it no longer offers, which Gradio refuses.
         self.which = State(choices[0][1] if choices else None)
@@ -102,7 +101,7 @@ class Layout:
             with box:
                 self.hill = PanelRow((), scope=session.scope)
             _own_folds(session, self.table, self.which, self.which_field, [self.word, self.search, self.sought])
-        self.listed = State(Word(FIRST_WORD).state)
+        self.listed = State(Word(FIRST_WORD))
         self.exported = State("")
         self.save = gr.DownloadButton(visible="hidden", elem_id=f"tokens-{session.scope}")
         self.method = State(AUTOMATIC)
@@ -141,30 +140,30 @@ class Handlers:
         """Draw the map; ``values`` are its other two controls, and the outcome of its job once that has ended."""
         return asked_map(self.session, opened, MapControls(which, method, dims, color, *values[:2]), *values[2:])
 
-    def draw_word(self, opened: Sequence[Opened], state: list[Any], centred: bool) -> list[Any]:
+    def draw_word(self, opened: Sequence[Opened], word: Word, centred: bool) -> list[Any]:
         """Draw the neighbours of the word, and return the word, which has its neighbours now."""
-        return [word_panels(self.session, opened, Word.of(state), centred=centred), state]
+        return [word_panels(self.session, opened, word, centred=centred), word]
 
-    def draw_spread(self, opened: Sequence[Opened], which: str | None, state: list[Any], centred: bool) -> Any:
+    def draw_spread(self, opened: Sequence[Opened], which: str | None, word: Word, centred: bool) -> Any:
         """Draw how unusual the neighbours of the word are."""
-        return spread_panels(self.session, source_of(opened, which), Word.of(state), centred=centred)
+        return spread_panels(self.session, source_of(opened, which), word, centred=centred)
 
     def draw_pairs(self, opened: Sequence[Opened], text: str, centred: bool) -> Any:
         """Draw the similarities of some words."""
         return pair_panels(self.session, opened, text, centred=centred)
 
-    def draw_found(self, opened: Sequence[Opened], which: str | None, sought: list[Any], state: list[Any]) -> Any:
+    def draw_found(self, opened: Sequence[Opened], which: str | None, sought: list[Any], chosen: Selection) -> Any:
         """Draw the tokens that are searched or selected, which also stand out on the map."""
-        row = found_tokens(self.session, opened, source_of(opened, which), sought, Selection.of(state))
+        row = found_tokens(self.session, opened, source_of(opened, which), sought, chosen)
         return gr.update(visible=False) if row is None else gr.update(value=row, visible=True)
 
     def pick(
-        self, due: list[Any], table: str, which: str | None, state: list[Any], centred: bool, happened: Happened
+        self, due: list[Any], table: str, which: str | None, word: Word, centred: bool, happened: Happened
     ) -> list[Any]:
         """Select the token that was clicked: a dot of the map, or a row of a list."""
         told, sources = happened.told, with_tokens(self.shown(due, table))
         if told.get("panel") == "neighbours":
-            found = [find_word(self.session, source, Word.of(state), centred=centred) for source in sources]
+            found = [find_word(self.session, source, word, centred=centred) for source in sources]
             sources = [one.source for one in found if one.near is not None]
         if told.get("panel") in ("map", "selection"):
             source, row = source_of(sources, which), told.get("index", told.get("id"))
@@ -176,7 +175,7 @@ class Handlers:
         return picked_word(source, row)
 
     def select(
-        self, due: list[Any], table: str, which: str | None, method: str, word: list[Any], happened: Happened
+        self, due: list[Any], table: str, which: str | None, method: str, word: Word, happened: Happened
     ) -> list[Any]:
         """Select the tokens of a class, or those within a shape drawn on the map, in place of a search."""
         told, source = happened.told, source_of(self.shown(due, table), which)
@@ -191,7 +190,7 @@ class Handlers:
             return [gr.skip()] * 3
         if not chosen:
             return [gr.skip()] * 3
-        return [chosen.state, list(NOT_SEARCHED), write_search(word, NOT_SEARCHED)]
+        return [chosen, list(NOT_SEARCHED), write_search(word, NOT_SEARCHED)]
 
     def _projection(self, source: Opened, method: str) -> Projection | None:
         return self.session.projection(source.tokens, method.lower(), 2) or self.session.pca(source.tokens, 2)
@@ -202,8 +201,8 @@ class Handlers:
         table: str,
         which: str | None,
         sought: list[Any],
-        state: list[Any],
-        word: list[Any],
+        chosen: Selection,
+        word: Word,
         happened: Happened,
     ) -> list[Any]:
         """Clear the selection, compare its first words, or save it: what its buttons do.
@@ -214,24 +213,24 @@ class Handlers:
         kept = [gr.skip()] * 7
         match happened.get("action"):
             case "Clear":
-                return [list(NOTHING), list(NOT_SEARCHED), write_search(word, NOT_SEARCHED), *kept[3:]]
+                return [Selection(), list(NOT_SEARCHED), write_search(word, NOT_SEARCHED), *kept[3:]]
             case "CSV":
                 return [*kept[:6], uuid4().hex]
             case "Compare":
                 source = source_of(self.shown(due, table), which)
                 if source is None:
                     return kept
-                rows = rows_of(self.session, source, sought, Selection.of(state))
+                rows = rows_of(self.session, source, sought, chosen)
                 words = words_of(source.tokens, rows, MOST_WORDS)
                 return [*kept[:3], words, gr.update(open=True), True, gr.skip()] if words else kept
         return kept
 
-    def hand_over(self, due: list[Any], table: str, which: str | None, sought: list[Any], state: list[Any]) -> Any:
+    def hand_over(self, due: list[Any], table: str, which: str | None, sought: list[Any], chosen: Selection) -> Any:
         """Give the page the selected tokens as a file."""
         source = source_of(self.shown(due, table), which)
         if source is None:
             return gr.update(value=None)
-        rows = rows_of(self.session, source, sought, Selection.of(state))
+        rows = rows_of(self.session, source, sought, chosen)
         return gr.update(value=kept_file(table_of(source.tokens, rows), "tokens.csv"))
 
     @staticmethod
@@ -267,11 +266,11 @@ def draw_table_field(opened: Sequence[Opened], table: str) -> Any:
     return gr.update(value=table if untied else "token", visible=untied)
 
 
-def look(text: str, regex: bool, state: list[Any]) -> Any:
+def look(text: str, regex: bool, word: Word) -> Any:
     """Search for labels that contain the text while it is typed; a pattern is searched for once it is complete."""
     if regex:
         return gr.skip()
-    if text.strip() in ("", Word.of(state).text.strip()):
+    if text.strip() in ("", word.text.strip()):
         return list(NOT_SEARCHED)
     return [text.strip()[:LONGEST_QUERY], False]
 
@@ -281,19 +280,19 @@ def choose(text: str, regex: bool) -> list[Any]:
     wanted = text.strip()[:LONGEST_QUERY]
     if not wanted or regex:
         return [gr.skip(), [wanted, bool(wanted)]]
-    return [Word(wanted).state, list(NOT_SEARCHED)]
+    return [Word(wanted), list(NOT_SEARCHED)]
 
 
 def take(asked: list[Any]) -> Any:
     """Select the word that another tab requested, if one has."""
     if not asked:
         return gr.skip()
-    return [Word.of(asked).state, one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
+    return [Word(*asked[:3]), one_line(str(asked[0]).strip(), width=60), list(NOT_SEARCHED)]
 
 
-def write_search(state: list[Any], sought: Sequence[Any]) -> str:
+def write_search(word: Word, sought: Sequence[Any]) -> str:
     """Return the content of the search field: the search if there is one, otherwise the word."""
-    return str(sought[0]) or one_line(Word.of(state).text.strip(), width=60)
+    return str(sought[0]) or one_line(word.text.strip(), width=60)
 
 
 def bind_drawing(session: Session, layout: Layout, handlers: Handlers) -> None:
@@ -352,7 +351,7 @@ def bind_words(session: Session, layout: Layout, handlers: Handlers) -> None:
     shown_search = [search, layout.regex]
     gr.on(
         [session.restored.change, *session.loads],
-        lambda state, sought: [write_search(state, sought), bool(sought[1])],
+        lambda word, sought: [write_search(word, sought), bool(sought[1])],
         [word, sought],
         shown_search,
         **QUIET,

@@ -350,7 +350,7 @@ def test_page_without_tokens_says_why() -> None:
 
 def asked(session: Session, source: str) -> Panel:
     """Return the panel of the map as the tab first asks for it."""
-    word = chosen_word.Word("king").state
+    word = chosen_word.Word("king")
     controls = token_map.MapControls(None, "PCA", "2-D", "Class", word)
     panel: Panel = token_map.asked_map(session, session.open((source,)), controls)[1][0]
     return panel

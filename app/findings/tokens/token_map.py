@@ -126,7 +126,7 @@ class MapControls:
     method: str
     dims: str
     color: str
-    word: Sequence[Any]
+    word: Word
     centred: bool = False
 
 
@@ -165,8 +165,7 @@ def asked_map(
                 return [kept, kept, wanted, kept, gr.update(value=asked)]  # the last picture stays
         projection = draft or session.projection(table, method.lower(), size)
         assert projection is not None
-        word = Word.of(controls.word)
-        panels = map_panels(session, source, projection, color, word, centred=controls.centred)
+        panels = map_panels(session, source, projection, color, controls.word, centred=controls.centred)
     except HfposembError as error:
         wanted = []
         panels = (Panel("map", f"{source.name} cannot be drawn", message=one_line(str(error)), tone="error"),)

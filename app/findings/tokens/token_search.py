@@ -52,7 +52,7 @@ def picked_word(source: Opened | None, row: object) -> list[Any]:
     if source is None or not isinstance(row, int) or not 0 <= row < source.tokens.shape[0]:
         return [gr.skip()] * 3
     text = source.tokens.labels[row]
-    return [Word(text, source.text, row).state, one_line(text.strip(), width=60), list(NOT_SEARCHED)]
+    return [Word(text, source.text, row), one_line(text.strip(), width=60), list(NOT_SEARCHED)]
 
 
 def _once(labels: Labels, what: Hashable, maker: Callable[[], T]) -> T:

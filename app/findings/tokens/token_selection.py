@@ -41,9 +41,6 @@ MOST_CORNERS = 120
 STEPS = 36**3 - 1
 """Steps of a corner's coordinates along each side of the map."""
 
-NOTHING = ("", "", "")
-"""The value of the state when nothing is selected."""
-
 _KINDS = ("class", "ids", "area")
 _AREA = re.compile(rf"(pca|umap)\.((?:[0-9a-z]{{6}}){{3,{MOST_CORNERS}}})")
 
@@ -56,27 +53,16 @@ class Selection:
     value: str = ""
     source: str = ""
 
-    @classmethod
-    def of(cls, state: Sequence[Any]) -> Selection:
-        """Parse the value of a state."""
-        return cls(*map(str, state))
-
-    @property
-    def state(self) -> list[str]:
-        """The selection as the value of a state."""
-        return [self.kind, self.value, self.source]
-
     def __bool__(self) -> bool:
         return self.kind in _KINDS
 
 
-def write_selection(state: Sequence[Any]) -> str:
+def write_selection(chosen: Selection) -> str:
     """Serialise a selection for the URL."""
-    chosen = Selection.of(state)
     return f"{chosen.kind}:{chosen.value}" + (f"@{chosen.source}" if chosen.source else "")
 
 
-def read_selection(text: str) -> list[str]:
+def read_selection(text: str) -> Selection:
     """Parse the output of ``write_selection``."""
     kind, _, rest = text.partition(":")
     value, _, source = rest.partition("@")
@@ -87,7 +73,7 @@ def read_selection(text: str) -> list[str]:
     }
     if len(source) > LONGEST_SOURCE or not fits.get(kind, False):
         raise ValueError(text[:40])
-    return [kind, value, source]
+    return Selection(kind, value, source)
 
 
 # --- outlines ---------------------------------------------------------------------------------------------------------

@@ -189,14 +189,8 @@ class View:
 
     def in_place(self) -> dict[int, float]:
         """Return the share of neighbours each word of the sentence keeps, by its index in the sentence."""
-        usable, known = self.chosen.usable, directed(self.table)
-        places = [
-            place
-            for place in self.pieces[:PIECES_SHOWN]
-            if known[self.inputs.ids[place]]
-            and 0 <= self.inputs.positions[place] < len(usable)
-            and usable[self.inputs.positions[place]]
-        ]
+        listed = set(self.pieces[:PIECES_SHOWN])
+        places = [place for place in addable(self.chosen, self.table, self.inputs) if place in listed]
         if not places:
             return {}
         rows, where = self.inputs.ids[places], self.inputs.positions[places]
@@ -297,6 +291,13 @@ class View:
         """Return a result computed from the cloud, cached."""
         key = (what, self.adding(self.asked.whose), tuple(sorted(self.sample.values())), *more)
         return self._result(key, lambda: maker(self.cloud()))
+
+
+def addable(words: AddedPositions, table: EmbeddingTable, inputs: Inputs) -> list[int]:
+    """Return the indices of a text's pieces whose word and position both have a vector with a direction."""
+    known, usable = directed(table), words.usable
+    pieces = enumerate(zip(inputs.ids.tolist(), inputs.positions.tolist(), strict=True))
+    return [place for place, (token, at) in pieces if known[token] and 0 <= at < len(usable) and usable[at]]
 
 
 def added(adding: PositionAddition) -> Code:

@@ -42,7 +42,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Session:
 
 def asked(session: Session, color: str = "Class", done: dict[str, Any] | None = None) -> list[Any]:
     """Return what the map answers to its controls: projection, panels, work that is wanted first, and colour."""
-    controls = token_map.MapControls(None, "PCA", "2-D", color, chosen_word.Word("king").state)
+    controls = token_map.MapControls(None, "PCA", "2-D", color, chosen_word.Word("king"))
     return token_map.asked_map(session, session.open((SOURCE,)), controls, done=done)
 
 
@@ -115,7 +115,7 @@ def test_cancelled_trust_goes_back_to_classes(session: Session) -> None:
 
 
 def test_an_unfinished_layout_is_drawn_and_says_so(session: Session) -> None:
-    controls = token_map.MapControls(None, "UMAP", "2-D", "Trust", chosen_word.Word("king").state)
+    controls = token_map.MapControls(None, "UMAP", "2-D", "Trust", chosen_word.Word("king"))
 
     def drawn(done: dict[str, Any] | None = None) -> list[Any]:
         return token_map.asked_map(session, session.open((SOURCE,)), controls, done)

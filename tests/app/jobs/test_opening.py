@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hfposemb.app.jobs import fetching
-from hfposemb.app.jobs.fetching import Fetch, Fetches, Reading, megabytes
+from hfposemb.app.jobs.fetching import Fetch, Fetches, megabytes, reading
 from hfposemb.app.session import opening
 from hfposemb.app.session.opened import WAITING, left_out, split, waiting
 from hfposemb.app.session.source_names import HUB_PRESETS, choices, short_name
@@ -194,12 +194,12 @@ def test_reads_under_way_are_bounded() -> None:
 
 def test_progress_in_words() -> None:
     fetch = Fetch("gpt2", began=time.monotonic() - 2, done=1_200_000)
-    assert "reading gpt2 · 1.2 MB · " in str(Reading.of([fetch]))
+    assert "reading gpt2 · 1.2 MB · " in str(reading([fetch]))
     fetch.expect(2_000_000)
-    said = str(Reading.of([fetch]))
+    said = str(reading([fetch]))
     assert said.startswith("reading gpt2 · 1.2 MB of 3.2 MB · ")
     assert said.endswith(" s left")
-    assert Reading.of([fetch]).share == pytest.approx(1.2 / 3.2)
+    assert reading([fetch]).share == pytest.approx(1.2 / 3.2)
     assert [megabytes(count) for count in (7, 1_000, 548_105_171, 3_200_000_000)] == [
         "7 bytes",
         "1.0 kB",

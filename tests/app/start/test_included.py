@@ -45,7 +45,7 @@ def test_umap_is_known_at_once(session: Session, role: str, dims: int) -> None:
 
 @pytest.mark.parametrize("dims", ["2-D", "3-D"])
 def test_tokens_are_drawn_by_umap_without_a_job(session: Session, dims: str) -> None:
-    controls = token_map.MapControls(None, token_map.AUTOMATIC, dims, "Class", Word("king").state)
+    controls = token_map.MapControls(None, token_map.AUTOMATIC, dims, "Class", Word("king"))
     back, panels, wanted, _, shown = token_map.asked_map(session, session.open((MINILM,)), controls)
     assert wanted == []
     assert back == gr.skip()

@@ -68,7 +68,7 @@ def test_neighbours_in_the_head_are_those_of_the_library(source: str) -> None:
 def test_map_selection_and_file_are_of_the_head(source: str) -> None:
     session = open_session(source)
     (one,) = opened(session, "head")
-    controls = token_map.MapControls(None, "PCA", "2-D", "Class", Word("king").state)
+    controls = token_map.MapControls(None, "PCA", "2-D", "Class", Word("king"))
     (panel,) = token_map.asked_map(session, (one,), controls)[1]
     head = hpe.extract(source).head
     trace = next(trace for trace in panel.drawings[0].figure.data if len(trace.x) > 10)
@@ -100,9 +100,9 @@ def test_a_click_takes_the_row_of_the_head(source: str) -> None:
     handlers = tokens.Handlers(session)
     due = ["", [TIED, ""], [source, ""]]
 
-    click, state = Happened(None, {"panel": "neighbours", "list": 0, "id": 7}), Word("king").state
-    assert handlers.pick(due, "head", None, state, False, click)[0] == ["word1", source, 7]
-    assert handlers.pick(due, "token", None, state, False, click)[0][1] == TIED
+    click, state = Happened(None, {"panel": "neighbours", "list": 0, "id": 7}), Word("king")
+    assert handlers.pick(due, "head", None, state, False, click)[0] == Word("word1", source, 7)
+    assert handlers.pick(due, "token", None, state, False, click)[0].source == TIED
 
 
 def test_a_head_of_the_hub_is_read_once_it_is_asked_for(hub: FakeHub, tmp_path: Path) -> None:

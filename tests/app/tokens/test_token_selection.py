@@ -13,7 +13,7 @@ from hfposemb.app import limits
 from hfposemb.app.findings.chosen_word import Word
 from hfposemb.app.findings.tokens import token_map, token_selection
 from hfposemb.app.findings.tokens.token_search import NOT_SEARCHED
-from hfposemb.app.findings.tokens.token_selection import NOTHING, Selection
+from hfposemb.app.findings.tokens.token_selection import Selection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +40,8 @@ def test_a_run_is_short() -> None:
 
 @pytest.mark.parametrize("state", [["class", "unused", ""], ["ids", "3.7~2", BERT], ["area", "pca." + "0a1" * 6, BERT]])
 def test_a_selection_in_a_link_is_read_again(state: list[str]) -> None:
-    assert token_selection.read_selection(token_selection.write_selection(state)) == state
+    chosen = Selection(*state)
+    assert token_selection.read_selection(token_selection.write_selection(chosen)) == chosen
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_a_shape_selects_the_dots_within_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert large is not None
     assert large.kind == "area"
     assert token_selection.selected_rows(session, source, large).tolist() == rows.tolist()
-    assert token_selection.read_selection(token_selection.write_selection(large.state)) == large.state
+    assert token_selection.read_selection(token_selection.write_selection(large)) == large
     assert not len(token_selection.selected_rows(session, source, Selection("ids", "1", "sample:gpt2")))
 
 
@@ -114,7 +115,7 @@ def test_a_search_selects_its_matches_and_nothing_selects_nothing() -> None:
     assert 410 in decoded(row.selected["token"], table.shape[0])
     assert row.panels[0].subtitle.startswith("Token 410 is “")
     assert row.panels[0].subtitle.endswith("“king” in Demo GPT-2")
-    assert token_selection.found_tokens(session, opened, opened[1], NOT_SEARCHED, Selection.of(NOTHING)) is None
+    assert token_selection.found_tokens(session, opened, opened[1], NOT_SEARCHED, Selection()) is None
 
 
 def test_file_has_id_token_and_norm_and_no_formula(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_umap_comes_by_itself_only_where_it_is_cheap(monkeypatch: pytest.MonkeyP
     opened = session.open(("random:300x8",))
 
     def asked(method: str = token_map.AUTOMATIC) -> list[object]:
-        controls = token_map.MapControls(None, method, "2-D", "Class", Word("5").state)
+        controls = token_map.MapControls(None, method, "2-D", "Class", Word("5"))
         return token_map.asked_map(session, opened, controls)
 
     _, panels, wanted, _, shown = asked()
