@@ -167,11 +167,7 @@ def run_project(given: argparse.Namespace) -> None:
         if given.json:
             print_json(_written(given.out, table=table.name, method=found.method, points=len(found.rows)))
     elif given.json:
-        rows, *axes = (values.tolist() for values in found.columns().values())
-        points = [
-            {"row": row, "label": table.labels[row], **dict(zip("xyz", point, strict=False))}
-            for row, *point in zip(rows, *axes, strict=True)
-        ]
+        points = [{"row": one["row"], "label": table.labels[one["row"]], **one} for one in found.records()]
         facts = {"table": table.name, "method": found.method, "seed": found.seed, "parameters": dict(found.parameters)}
         print_json({**facts, "quality": found.quality, "points": points})
     else:

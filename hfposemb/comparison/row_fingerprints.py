@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -141,15 +141,9 @@ class Fingerprint(Facts):
 
 
 _FACTS: Mapping[str, type] = {
-    "name": str,
-    "commit": str,
-    "stored": str,
-    "exact": str,
-    "rows": int,
-    "words": int,
-    "vocabulary": str,
+    one.name: {"str": str, "int": int}[str(one.type)] for one in fields(Fingerprint) if one.type in ("str", "int")
 }
-
+"""Fields of a fingerprint that a file states as JSON."""
 
 _KINDS: dict[str, tuple[str, np.dtype[Any], int]] = {
     "sketch": ("U64", np.dtype("<u8"), 1),

@@ -103,6 +103,7 @@ class Transplant(Tabular):
         notes: What else the base needs: rows of its output head, if it is not tied.
     """
 
+    _document = ("base", "donor", "method", "k", "shared", "alone", "hidden", "quality", "threshold", "notes")
     base: str
     donor: str
     method: Method
@@ -162,19 +163,12 @@ class Transplant(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that can be serialised as JSON, without the rows."""
-        salience = np.empty(0) if self.salience is None else self.salience
-        return {
-            **{name: getattr(self, name) for name in ("base", "donor", "method", "k", "shared", "alone", "hidden")},
-            "made": len(self.rows),
-            "quality": plain(self.quality),
-            "largest_salience": float(salience.max()) if len(salience) else None,
-            "threshold": self.threshold,
-            "notes": list(self.notes),
-            "breakers": [
-                {"row": int(self.rows[one]), "label": self.labels[one], "salience": float(salience[one])}
-                for one in self.breakers
-            ],
-        }
+        salience = [] if self.salience is None else self.salience.tolist()
+        broken = [
+            {"row": self.rows[one], "label": self.labels[one], "salience": salience[one]} for one in self.breakers
+        ]
+        largest = max(salience, default=None)
+        return {**super().to_dict(), "made": len(self.rows), "largest_salience": largest, "breakers": plain(broken)}
 
 
 def _beside(null: Null) -> str:

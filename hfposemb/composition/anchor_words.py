@@ -10,7 +10,7 @@ import numpy as np
 from ..analysis.row_values import Floats, Rows
 from ..errors import InputError
 from ..guesses import several
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, over_axes
 from .added_positions import AddedPositions
 from .amplitude_sweep import AMPLITUDES
 
@@ -51,13 +51,9 @@ class AnchorSimilarity(Tabular):
 
         ``amplitude``, ``row`` of the anchor, ``mean``, ``low``, ``high``, ``chance_low`` and ``chance_high``.
         """
-        count, anchors = self.mean.shape
-        return {
-            "amplitude": np.repeat(self.amplitudes, anchors),
-            "row": np.tile(self.rows, count),
-            **{name: getattr(self, name).ravel() for name in ("mean", "low", "high")},
-            **{name: np.repeat(getattr(self, name), anchors) for name in ("chance_low", "chance_high")},
-        }
+        axes, chance = {"amplitude": self.amplitudes, "row": self.rows}, ("chance_low", "chance_high")
+        own = {name: getattr(self, name) for name in ("mean", "low", "high")}
+        return over_axes(axes, **own, **{name: getattr(self, name)[:, None] for name in chance})
 
 
 def anchor_similarity(

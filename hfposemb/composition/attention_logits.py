@@ -18,7 +18,7 @@ from ..tables.embeddings import Embeddings
 from ..tables.encodings import Alibi, RelativeBias
 from ..tables.inputs import InputRecipe, feed
 from ..tables.table import TOKEN_CLASSES
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, over_axes
 
 RUN = 32
 """Number of adjacent tokens drawn together, so that a table on the Hub is read in few requests."""
@@ -68,12 +68,7 @@ class Shares(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per term and head: ``term``, ``head`` and ``share``."""
-        terms, heads = self.values.shape
-        return {
-            "term": [name for name in self.names for _ in range(heads)],
-            "head": np.tile(np.arange(heads), terms),
-            "share": self.values.ravel(),
-        }
+        return over_axes({"term": self.names, "head": range(self.values.shape[1])}, share=self.values)
 
 
 def logit_shares(split: LogitSplit) -> Shares:
@@ -168,13 +163,8 @@ class ByDistance(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per term, head and distance: ``term``, ``head``, ``distance`` and ``logit``."""
-        terms, heads, count = self.values.shape
-        return {
-            "term": [name for name in self.names for _ in range(heads * count)],
-            "head": np.tile(np.repeat(np.arange(heads), count), terms),
-            "distance": np.tile(self.distances, terms * heads),
-            "logit": self.values.ravel(),
-        }
+        axes = {"term": self.names, "head": range(self.values.shape[1]), "distance": self.distances}
+        return over_axes(axes, logit=self.values)
 
 
 def logits_by_distance(embeddings: Embeddings, *, longest: int = 128, tokens: int = 1024, seed: int = 0) -> ByDistance:
@@ -315,15 +305,8 @@ class Identical(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per head and distance: ``head``, ``distance``, ``mean``, ``uniform``, ``low``, ``high``."""
-        heads, count = self.mean.shape
-        return {
-            "head": np.repeat(np.arange(heads), count),
-            "distance": np.tile(self.distances, heads),
-            "mean": self.mean.ravel(),
-            "uniform": np.tile(self.uniform, heads),
-            "low": self.low.ravel(),
-            "high": self.high.ravel(),
-        }
+        axes = {"head": range(len(self.mean)), "distance": self.distances}
+        return over_axes(axes, mean=self.mean, uniform=self.uniform, low=self.low, high=self.high)
 
 
 def identical_word_logits(

@@ -11,7 +11,7 @@ import numpy as np
 from ..analysis.row_values import Floats
 from ..errors import InputError
 from ..guesses import several
-from ..tables.tabular import Columns, Tabular
+from ..tables.tabular import Columns, Tabular, over_axes
 from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, Sweep, sweep_amplitude
 
@@ -53,9 +53,8 @@ class SumBesideConcatenation(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per way and amplitude: ``way``, ``amplitude``, ``words`` and ``positions``."""
-        count = len(self.amplitudes)
-        named = {"way": [way for way in self.ways for _ in range(count)], "amplitude": np.tile(self.amplitudes, 3)}
-        return {**named, "words": self.words.ravel(), "positions": self.positions.ravel()}
+        axes = {"way": self.ways, "amplitude": self.amplitudes}
+        return over_axes(axes, words=self.words, positions=self.positions)
 
 
 def compare_sum_with_concatenation(

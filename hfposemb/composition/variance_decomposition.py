@@ -18,7 +18,7 @@ from ..analysis.row_values import Floats, Rows
 from ..errors import InputError, MissingTableError
 from ..guesses import several
 from ..tables.embeddings import Embeddings
-from ..tables.tabular import Columns, Facts, Tabular
+from ..tables.tabular import Columns, Facts, Tabular, over_axes
 from .added_positions import AddedPositions, Single
 from .amplitude_sweep import AMPLITUDES, step_of
 from .neighbour_retention import as_normed
@@ -83,13 +83,8 @@ class Club(Tabular):
 
     def columns(self) -> Columns:
         """Return one row per word and position: ``row``, ``position``, ``x`` and ``y``."""
-        words, places, _ = self.points.shape
-        return {
-            "row": np.repeat(self.rows, places),
-            "position": np.tile(self.places, words),
-            "x": self.points[..., 0].ravel(),
-            "y": self.points[..., 1].ravel(),
-        }
+        axes = {"row": self.rows, "position": self.places}
+        return over_axes(axes, x=self.points[..., 0], y=self.points[..., 1])
 
 
 @dataclass(frozen=True, eq=False)

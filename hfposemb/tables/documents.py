@@ -58,10 +58,10 @@ def _names(kind: Any) -> Sequence[str]:
 
 
 def schema(title: str, *forms: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a document.
+    """Return the JSON Schema (draft 2020-12) of what a command prints as JSON.
 
     Args:
-        title: The command that prints the document.
+        title: The command.
         forms: The objects that it may be, as ``members`` returns them.
 
     Examples:

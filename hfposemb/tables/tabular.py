@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import require
 from .documents import Document, plain
@@ -113,6 +114,19 @@ class Tabular(Document):
 def columns_of(rows: Sequence[object], *names: str) -> Columns:
     """Return attributes of some objects as the columns of a table with a row for each."""
     return {name: [getattr(one, name) for one in rows] for name in names}
+
+
+def over_axes(axes: Mapping[str, Any], **values: NDArray[Any]) -> Columns:
+    """Return arrays over some axes as the columns of a table with a row for each place on these axes.
+
+    Args:
+        axes: Values along each axis, by its name.
+        values: Arrays, by their names; one without some of the axes is repeated along them, as NumPy broadcasts.
+    """
+    shape = tuple(map(len, axes.values()))
+    places = np.indices(shape).reshape(len(shape), -1)
+    along = {name: np.asarray(axis)[at] for (name, axis), at in zip(axes.items(), places, strict=True)}
+    return along | {name: np.broadcast_to(array, shape).ravel() for name, array in values.items()}
 
 
 def frame(columns: Columns) -> pandas.DataFrame:

@@ -426,7 +426,7 @@ def test_places_hold_the_first_and_the_last(count: int, first: int) -> None:
 @pytest.mark.parametrize("dims", [2, 3])
 @pytest.mark.parametrize("shape", ["helix", "noise"])
 def test_a_cloud_shows_every_row_once_in_its_place(dims: int, shape: str) -> None:
-    points = helix(300, dims) if shape == "helix" else RNG.normal(size=(300, dims))
+    points = helix(300, dims) if shape == "helix" else np.random.default_rng(0).normal(size=(300, dims))
     p = cloud(points)
     trace = next(trace for trace in position_figures.projection(p).data if trace.meta)
     np.testing.assert_array_equal(np.stack([trace[name] for name in "xyz"[:dims]], axis=1), p.coordinates)
