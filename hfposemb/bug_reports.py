@@ -36,8 +36,8 @@ MOST_TEXT = 200_000
 
 _FOLDER = "faults"
 _PACKAGES = (
-    *("numpy", "scikit-learn", "scipy", "umap-learn", "numba", "huggingface_hub", "tokenizers", "plotly"),
-    *("gradio", "torch", "transformers", "pandas", "pyarrow"),
+    *("numpy", "scikit-learn", "scipy", "umap-learn", "pynndescent", "numba", "huggingface_hub", "tokenizers"),
+    *("plotly", "gradio", "torch", "transformers", "pandas", "pyarrow"),
 )
 _TOKEN = re.compile(r"\bhf_(?:oauth_[\w.-]{6,}|[A-Za-z0-9]{6,})")
 _USER = re.compile(r"(?<=://)[^/\s@'\"]+@")

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 import hfposemb as hpe
+from hfposemb.analysis.projection import cached_results
 from hfposemb.analysis.projection.cached_results import cached_projection
 from hfposemb.analysis.projection.projecting import Projection, UMAPParameters, project
 from hfposemb.analysis.projection.quality import PointTrust, point_trust
@@ -762,13 +763,15 @@ def test_other_parameters_are_computed(cache: Cache) -> None:
     assert len(files(cache)) == 7
 
 
-def test_other_versions_are_computed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("method", "library"), [("pca", "numpy"), ("pca", "scipy"), ("umap", "umap-learn"), ("umap", "pynndescent")]
+)
+def test_other_versions_are_computed(method: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = set()
     for release in ("1.0", "2.0"):
-        monkeypatch.setattr(
-            "hfposemb.analysis.projection.cached_results.version", lambda name, release=release: release
-        )
-        cached_projection(cache, Counted().table, method="pca", dims=2, seed=0)
-    assert len(files(cache)) == 2
+        monkeypatch.setattr(cached_results, "version", lambda name, now=release: now if name == library else "0")
+        keys.add(cached_results.projection_key(Counted().table, method=method, dims=2, seed=0))
+    assert len(keys) == 2
 
 
 def test_trust_is_measured_when_it_is_read_and_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:

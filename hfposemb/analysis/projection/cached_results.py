@@ -33,7 +33,7 @@ NULL_FORMAT = 3
 
 LIBRARIES = {
     "pca": ("numpy", "scipy"),
-    "umap": ("numpy", "scipy", "scikit-learn", "numba", "umap-learn"),
+    "umap": ("numpy", "scipy", "scikit-learn", "numba", "pynndescent", "umap-learn"),
 }
 """Libraries that affect the numerical result of each method; their versions are part of the cache key."""
 
