@@ -121,6 +121,10 @@ def test_the_command_answers_by_its_exit_code_and_its_schema(
     assert main(["vocab", *paths, "--json"]) == CODES.get(pair.verdict, 1)
     said = json.loads(capsys.readouterr().out)
     jsonschema.validate(said, SCHEMAS["vocab"])
+    stated = SCHEMAS["vocab"]["oneOf"][0]["properties"]
+    assert said.keys() == stated.keys()  # nothing that the schema does not tell of
+    assert said["sources"]["a"].keys() == stated["sources"]["properties"]["a"]["properties"].keys()
+    assert said["ids"] is None or said["ids"].keys() == stated["ids"]["anyOf"][0]["properties"].keys()
     assert said["verdict"] == pair.verdict
 
 
