@@ -42,7 +42,15 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
         arguments: Command-line arguments, by default those of the process.
         known: Parser of the commands, by default ``parser()``.
     """
-    given = (known or parser()).parse_args(arguments)
+    try:
+        given = (known or parser()).parse_args(arguments)
+    except BrokenPipeError:  # of a schema, printed while arguments are parsed
+        return _unread()
+    return _run(given, arguments)
+
+
+def _run(given: argparse.Namespace, arguments: Sequence[str] | None) -> int:
+    """Run the command that was given and return its exit code."""
     logging = logged_to_stderr() if given.verbose else nullcontext()
     try:
         with logging, _stopping(given.run), _shown_progress(), _bar(given.run) as given.told:
@@ -57,9 +65,7 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
             return _reported(given, error, arguments)
         return _failed(given, "the app is not installed; in a clone: pip install -e '.[app]'")
     except BrokenPipeError:
-        # The reader of our output has closed the pipe; there is nothing left to flush into.
-        sys.stdout = None
-        return 0
+        return _unread()
     except MemoryError:
         return _failed(given, "out of memory; choose fewer rows, dimensions or sources")
     except OSError as error:
@@ -73,6 +79,12 @@ def main(arguments: Sequence[str] | None = None, *, known: argparse.ArgumentPars
 
 _OF_THE_SYSTEM = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.EIO}
 """System errors that are not bugs, such as a full disk or a folder without write permission."""
+
+
+def _unread() -> int:
+    """Return the code for output whose reader has closed the pipe; there is nothing left to flush into."""
+    sys.stdout = None
+    return 0
 
 
 def _failed(given: argparse.Namespace, said: str, *, code: int = 1) -> int:

@@ -290,9 +290,10 @@ def test_as_a_process() -> None:
     assert "Traceback" not in failed.stderr
 
 
-def test_a_reader_that_stops_reading() -> None:
+@pytest.mark.parametrize("command", ["project sinusoidal:5000x8", "compare --schema"])
+def test_a_reader_that_stops_reading(command: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m hfposemb project sinusoidal:5000x8 | head -1",
+        f"{sys.executable} -m hfposemb {command} | head -c 1 >/dev/null",
         shell=True,
         capture_output=True,
         text=True,
