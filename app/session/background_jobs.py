@@ -182,15 +182,15 @@ class JobRunner:
                     line = gr.update(value=failed_line(said), visible=True)
             yield line, _done(wanted, ok=ok)
 
-        def cancel(wanted: list[Any], request: gr.Request) -> Any:
+        def cancel(request: gr.Request) -> Any:
             LINE.cancel(Visitor.of(request, public=self.public), part)
-            return gr.update(visible=False), _done(wanted, ok=False)
+            return gr.update(visible=False)
 
         # The job queue limits concurrency, not Gradio: events waiting in Gradio's queue would block cheap ones.
         wanted.change(compute, wanted, [line, done], **QUIET)
-        # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself
-        # and hides the line as its last update.
-        line.select(cancel, wanted, [line, done], **QUIET)
+        # Do not use Gradio's cancels=: progress already in flight would show the line again. The work stops by itself,
+        # and as its last update hides the line and says that it is done: said twice, the second would stop another try.
+        line.select(cancel, None, line, **QUIET)
         self.running[part] = BackgroundJob(line, wanted, done)
         return self.running[part]
 
