@@ -28,6 +28,10 @@ TWICE = "another page of yours is computing something; try again when it is done
 ENOUGH = f"you already have {MOST_OF_ONE} computations running or waiting; wait for one to finish, or cancel one"
 
 
+class UnwantedError(CancelledError):
+    """The part of the page that asked for a result wants another one now, or none."""
+
+
 class Ticket:
     """A place in the queue, and the job that runs when it is first. Use it in ``async with``."""
 
@@ -36,12 +40,12 @@ class Ticket:
         self.result_key: Hashable = self if result is None else result
         self._line, self._lock = line, threading.Lock()
         self._job: Job | None = None
-        self._reason: str | None = None
+        self._lost: CancelledError | None = None
 
     @property
     def stopped(self) -> bool:
         """Whether the place was taken away."""
-        return self._reason is not None
+        return self._lost is not None
 
     def place(self) -> int:
         """Return the number of tickets ahead. Raises ``CancelledError`` if the place was lost."""
@@ -49,11 +53,11 @@ class Ticket:
         try:
             return self._line.place(self)
         except ValueError:
-            raise CancelledError(self._reason or "") from None
+            raise (self._lost or CancelledError("")) from None
 
     def _check(self) -> None:
-        if self._reason is not None:
-            raise CancelledError(self._reason)
+        if self._lost is not None:
+            raise self._lost
 
     def run(self, work: Callable[..., Any], *arguments: Any, **bounds: Any) -> Job:
         """Start the job; call it in a thread. See ``children.Job`` for ``bounds``."""
@@ -63,10 +67,7 @@ class Ticket:
         return job
 
     def result(self) -> Any:
-        """Return the job's result; call it in a thread.
-
-        Raises ``CancelledError`` with the reason if the job was stopped.
-        """
+        """Return the job's result; call it in a thread. Raises ``CancelledError`` if the job was stopped."""
         assert self._job is not None
         try:
             return self._job.result()
@@ -79,17 +80,20 @@ class Ticket:
             self._line.to_the_end(self)
         self.doing = doing
 
-    def stop(self, reason: str = "") -> None:
-        """Give up the place and end the job. Returns at once; the next job starts when the child is gone."""
-        if self._reason is None:
-            self._reason = reason
+    def stop(self, *, wanted: bool = True) -> None:
+        """Give up the place and end the job, which is perhaps not ``wanted`` any more.
+
+        Returns at once; the next job starts when the child is gone.
+        """
+        if self._lost is None:
+            self._lost = CancelledError("") if wanted else UnwantedError("")
             threading.Thread(target=self.end, daemon=True).start()
 
     def end(self) -> None:
         """End the job and leave the queue. Returns when the child is gone."""
         with self._lock:
-            if self._reason is None:
-                self._reason = ""
+            if self._lost is None:
+                self._lost = CancelledError("")
             if self._job is not None:
                 self._job.close()
         self._line.leave(self)
@@ -136,15 +140,15 @@ class Line:
             at = [place for place, old in enumerate(self._tickets) if old in before and place > 0]
             self._tickets.insert(at[0], ticket) if at else self._tickets.append(ticket)
         for old in before:
-            old.stop()
+            old.stop(wanted=False)
         return ticket
 
-    def cancel(self, visitor: Visitor, part: str, *, but: Sequence[Any] = ()) -> None:
-        """Stop the job of a part of a visitor's page, unless it is still wanted, that is, listed in ``but``."""
+    def cancel(self, visitor: Visitor, part: str, *, but: Sequence[Any] | None = None) -> None:
+        """Stop the job of a part of a visitor's page, unless what the part wants now, ``but``, includes it."""
         for ticket in list(self._tickets):
             same = ticket.visitor.session == visitor.session and ticket.part == part
-            if same and ticket.doing not in but:
-                ticket.stop()
+            if same and (but is None or ticket.doing not in but):
+                ticket.stop(wanted=but is None)
 
     def place(self, ticket: Ticket) -> int:
         """Return the number of tickets ahead of a ticket."""

@@ -24,7 +24,7 @@ from ..failures import said_of
 from ..jobs import children, measuring
 from ..jobs.children import JobError
 from ..jobs.fetching import on_behalf
-from ..jobs.queue import LINE, WAIT, Ticket, in_line
+from ..jobs.queue import LINE, WAIT, Ticket, UnwantedError, in_line
 from ..jobs.visitor import Visitor
 from ..limits import LONGEST_JOB, PUBLIC_MEMORY, PUBLIC_SECONDS
 from .accounts import visit
@@ -169,18 +169,20 @@ class JobRunner:
             if not wanted:
                 yield gr.skip()
                 return
-            line, ok, drafts = gr.update(visible=False), True, 0
+            line, ended, drafts = gr.update(visible=False), _done(wanted, ok=True), 0
             try:
                 async with aclosing(self.run(Visitor.of(request, public=self.public), part, wanted, asks)) as steps:
                     async for progress in steps:
                         fresh, drafts = progress.drafts > drafts, progress.drafts
                         shown = gr.update(value=work_line(progress, label=label), visible=True)
                         yield shown, _done(wanted, ok=True) if fresh else gr.skip()
+            except UnwantedError:
+                ended = gr.skip()  # neither done nor failed: a fold that was closed asks again when it is opened
             except Exception as error:  # noqa: BLE001 - show any error in the progress line instead of breaking the page
-                ok = False
+                ended = _done(wanted, ok=False)
                 if said := said_of(error, public=self.public):  # empty if the visitor cancelled
                     line = gr.update(value=failed_line(said), visible=True)
-            yield line, _done(wanted, ok=ok)
+            yield line, ended
 
         def cancel(request: gr.Request) -> Any:
             LINE.cancel(Visitor.of(request, public=self.public), part)

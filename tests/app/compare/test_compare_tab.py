@@ -248,6 +248,29 @@ def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
     assert session.library.results.get(key) is None
 
 
+@pytest.mark.parametrize(("wanted", "failed"), [(None, True), ([], False)], ids=["cancelled", "fold closed"])
+def test_what_is_not_wanted_any_more_has_not_failed(wanted: list[Any] | None, failed: bool) -> None:
+    """Otherwise a fold that was closed and opened again would say that it was stopped."""
+    texts = ["random:2000x64", "random:2100x64"]
+    with gr.Blocks() as blocks:
+        session = session_of(*texts)
+        job = session.jobs.bind(lambda one: Request("key", measuring.comparison, (one, 100)))
+    compute = next(one.fn for one in blocks.fns.values() if one.name == "compute")
+    (part,) = session.jobs.running
+    page: Any = gr.Request(session_hash="page")
+
+    async def run() -> list[Any]:
+        said = []
+        async for _, done in compute([texts], page):
+            said.append(done)
+            LINE.cancel(Visitor("page"), part, but=wanted)
+        return said
+
+    *_, last = asyncio.run(run())
+    assert job.failed(last, [texts]) is failed
+    assert len(LINE) == 0
+
+
 def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("compared while the page is built")
