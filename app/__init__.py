@@ -182,11 +182,13 @@ def _drawn(
     address: bool,
     endpoints: bool,
     late: Mapping[str, Session] = MappingProxyType({}),
+    below: str = "",
     **signing: Any,
 ) -> tuple[Session, dict[str, Session]]:
     """Draw the bar of sources, the tabs and the footer; return the session of the page and those of its tabs.
 
-    The tabs ``late`` are drawn when they are first opened: see ``session.late_tabs``. The rest is for the bar.
+    The tabs ``late`` are drawn when they are first opened: see ``session.late_tabs``. The footer ends with the HTML
+    ``below``. The rest is for the bar.
     """
     import gradio as gr
     from gradio.context import get_blocks_context
@@ -234,9 +236,13 @@ def _drawn(
             with gr.Tab(module.TITLE, id=name) as items[name]:
                 if name not in late:
                     module.tab(sessions[name])
-    foot = gr.HTML(provenance(session.open(first)), apply_default_css=False, elem_classes="provenance")
+
+    def told(opened: Sequence[Opened]) -> str:
+        return provenance(opened) + below
+
+    foot = gr.HTML(told(session.open(first)), apply_default_css=False, elem_classes="provenance")
     opening.bind(sessions, bar.reading)
-    bar.bind(session, sessions, foot, provenance)
+    bar.bind(session, sessions, foot, told)
     if card:
         card.bind(session, sessions)
     if address:
@@ -315,10 +321,8 @@ def _page(
 
     A ``notice`` is shown below the sources until they change.
     """
-    import gradio as gr
-
     from .components.theme import header
-    from .limits import FILES_SECONDS, told
+    from .limits import FILES_SECONDS
     from .server.page import Page
     from .session.late_tabs import sketched
     from .session.opened import split
@@ -330,15 +334,16 @@ def _page(
     with page:
         header("Copy link", "Theme")
         own: dict[str, Any] = {"address": True, "endpoints": True, "sign_in": sign_in, "notice": notice, "late": late}
-        session = _panel(sources, public=public, **own).session
-        if public:
-            points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
-            gr.HTML(
-                f"<details><summary>Limits of this public page</summary><ul>{points}</ul></details>",
-                apply_default_css=False,
-                elem_classes="limits",
-            )
+        session = _panel(sources, public=public, below=_limits(sign_in=sign_in) if public else "", **own).session
     return page, session
+
+
+def _limits(*, sign_in: bool) -> str:
+    """Return the limits of a public page as HTML."""
+    from .limits import told
+
+    points = "".join(f"<li>{html.escape(line)}</li>" for line in told(sign_in=sign_in))
+    return f'<details class="limits"><summary>Limits of this public page</summary><ul>{points}</ul></details>'
 
 
 def launch(  # noqa: PLR0913 - keywords with defaults

@@ -365,7 +365,9 @@ def test_public_mode_comes_by_itself_on_a_space(monkeypatch: pytest.MonkeyPatch)
     assert "Limits of this public page" not in _written(app.build(sources=("sinusoidal:16x8",)))
     monkeypatch.setenv("SPACE_ID", "owner/space")
     assert on_a_space()
-    assert "Limits of this public page" in _written(app.build(sources=("sinusoidal:16x8",)))
+    page = app.build(sources=("sinusoidal:16x8",))
+    assert "Limits of this public page" in _written(page)
+    assert len(page.blocks) <= 120, "as few components as a page of one's own"
     assert "Limits of this public page" not in _written(app.build(sources=("sinusoidal:16x8",), public=False))
 
 
