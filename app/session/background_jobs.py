@@ -145,6 +145,10 @@ class BackgroundJob:
             return False
         return bool(wanted) and all(one in done["wanted"] for one in wanted)
 
+    def again_on(self, event: Any) -> None:
+        """Forget on an event that what is wanted has failed, so that what draws asks for it again."""
+        event(lambda: {}, None, self.done, **QUIET)
+
 
 @dataclass(frozen=True)
 class JobRunner:

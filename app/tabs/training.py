@@ -202,11 +202,6 @@ class Handlers:
             return gr.skip()
         return LAST if place == len(moment.found.steps) - 1 else moment.found.steps[place]
 
-    def again(self, due: list[Any], of: str, role: str, pattern: str) -> Any:
-        """Request the run again."""
-        run = self.asked(self.session.shown(due), of, role, pattern)
-        return [] if run is None else [run.wanted]
-
 
 def tab(session: Session) -> None:
     """Create and bind the tab. Nothing is read until it is first shown."""
@@ -254,7 +249,7 @@ def bind_events(session: Session, layout: Layout, handlers: Handlers) -> None:
     if layout.clock is not None:
         session.redraw(growing, [layout.clock], inputs=[of], on=[of.change])
         layout.clock.tick(handlers.grown, [session.due, *what, session.active, work.done], work.wanted, **QUIET)
-    layout.retry.click(handlers.again, [session.due, *what], work.wanted, **QUIET)
+    work.again_on(layout.retry.click)
 
 
 def keep_controls(session: Session, layout: Layout) -> None:

@@ -13,7 +13,6 @@ import gradio as gr
 from hfposemb.reports.pair_cards import verdict_card, vocabulary_card
 from hfposemb.text import one_line
 
-from ...components.events import QUIET
 from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import measuring
 from ...recipes.writing import TOKEN_ROLES, Code, command_line, pinned, recipe
@@ -157,11 +156,7 @@ def pair_fold(session: Session, question: PairQuestion, chosen: gr.State) -> Non
         page = pair_page(question, sides, found, stopped=stopped)
         return [label, page, [] if stopped or found is not None else wanted, gr.update(visible=stopped)]
 
-    def retry(due: list[Any], chosen: str | None) -> list[list[str]]:
-        sides = sides_of(session.shown(due), chosen, session)
-        return [] if sides is None else [[one.text for one in sides]]
-
     inputs = [unfolded, chosen, work.done]
     events = [unfolded.change, chosen.change, work.done.change]
     session.redraw(draw, [box, shown, work.wanted, again], inputs=inputs, on=events)
-    again.click(retry, [session.due, chosen], work.wanted, **QUIET)
+    work.again_on(again.click)

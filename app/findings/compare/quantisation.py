@@ -120,7 +120,7 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
         if forms is None:
             return [gr.skip(), *stay]
         if told.get("action") == AGAIN:
-            return [[[source.text for source in forms]], *stay]
+            return [{}, *stay]  # what draws asks for it
         found, row = _known(session, forms), told.get("id")
         if found is None or not isinstance(row, int) or not 0 <= row < len(found.worst):
             return [gr.skip(), *stay]
@@ -128,5 +128,5 @@ def quantisation_fold(session: Session, chosen: gr.State) -> None:
 
     inputs = [unfolded, chosen, work.done]
     session.redraw(draw, [box, row, work.wanted], inputs=inputs, on=[unfolded.change, chosen.change, work.done.change])
-    asked = [work.wanted, session.asked, session.tabs, session.active]
+    asked = [work.done, session.asked, session.tabs, session.active]
     row.select(act, [session.due, chosen], asked, **EACH)

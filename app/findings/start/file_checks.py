@@ -18,7 +18,6 @@ from hfposemb.reports.card_facts import HEIGHT, WIDTH, ModelCard, model_card
 from hfposemb.tables.sources import HubSource, LocalSource, SampleSource
 from hfposemb.text import display, one_line
 
-from ...components.events import QUIET
 from ...components.recipe import COPY_JS, Recipe, folded_code
 from ...jobs import measuring
 from ...limits import CHECKED_AT_ONCE
@@ -270,9 +269,6 @@ def check_fold(session: Session) -> None:
             gr.update(visible=failed),
         )
 
-    def retry(due: list[Any]) -> list[list[str]]:
-        return [[one.text] for one, report in known(session.shown(due), session).items() if report is None]
-
     outputs = [box, shown, running.wanted, again]
     session.redraw(draw, outputs, inputs=[unfolded, running.done], on=[unfolded.change, running.done.change])
-    again.click(retry, [session.due], running.wanted, **QUIET)
+    running.again_on(again.click)

@@ -187,8 +187,8 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
         stopped = BackgroundJob.failed(done, wanted)
         return [head_panels(session, opened, stopped=stopped), [] if stopped else wanted]
 
-    def ask(due: list[Any], happened: Happened) -> Any:
-        return wanted_of(session, session.shown(due)) if happened.get("action") == AGAIN else gr.skip()
+    def ask(happened: Happened) -> Any:
+        return {} if happened.get("action") == AGAIN else gr.skip()  # what draws asks for it
 
     def pick(due: list[Any], happened: Happened) -> list[Any]:
         told, texts = happened.told, {f"head-{one.text}": one for one in session.shown(due)}
@@ -197,4 +197,4 @@ def head_row(session: Session, picked: Sequence[Any], unfolded: gr.State) -> Non
     events = [unfolded.change, read.change, work.done.change]
     session.redraw(draw, [row, work.wanted], inputs=[unfolded, work.done], on=events)
     row.select(pick, [session.due], list(picked), **EACH)
-    row.select(ask, [session.due], work.wanted, **EACH)
+    row.select(ask, None, work.done, **EACH)

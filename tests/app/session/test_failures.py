@@ -209,3 +209,27 @@ def test_bug_in_a_child_is_said_in_its_line(monkeypatch: pytest.MonkeyPatch) -> 
         found = LOCAL.search(said)
         assert found is not None, said
         assert "KeyError: 'planted, public False'" in Path(found[2]).read_text()
+
+
+def test_what_failed_is_computed_again_on_a_click(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hfposemb.app.session.background_jobs.LINE", lines.Line())
+    wanted, asked = [["x"]], []
+
+    def asks(one: list[str]) -> Request:
+        asked.append(one)
+        return Request("key", errands.failing)
+
+    with gr.Blocks() as blocks:
+        session = Session(False, (), State([]), State(""), gr.Tabs(), library=Library())
+        job = session.jobs.bind(asks)
+        job.done.change(lambda done: [] if job.failed(done, wanted) else wanted, job.done, job.wanted)
+        gr.Button("Start").click(lambda: wanted, None, job.wanted)
+        job.again_on(gr.Button("Again").click)
+    with visited(blocks) as page:
+        counts = []
+        for button in ("Start", "Again", "Again"):
+            page.act(page.find(lambda one, button=button: one.get("value") == button), "click")
+            page.act(job.done._id, "change")  # a page hears of each answer of a job, not of the last alone
+            counts.append(len(asked))
+    assert counts == [counts[0], 2 * counts[0], 3 * counts[0]]
+    assert counts[0]
