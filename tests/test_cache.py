@@ -662,6 +662,7 @@ ELSEWHERE = {
     "hfposemb/tables/table.py": "a temporary folder, in an example",
     "hfposemb/tables/saved/writing.py": "members of an archive that complete_file writes",
     "hfposemb/analysis/projection/cached_results.py": "memory, which the cache then writes",
+    "hfposemb/checkpoints/file_choice.py": "what somebody is told to run",
     "hfposemb/checkpoints/hub/repository.py": "a temporary folder of this process",
     "hfposemb/checkpoints/pickles/checkpoint.py": "a temporary folder of this process",
     "hfposemb/cli/space_upload.py": "a temporary folder of this process",
