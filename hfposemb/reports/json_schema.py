@@ -15,7 +15,7 @@ from ..comparison.merged_rows import MergePreview
 from ..comparison.quantisation import QuantisationDamage
 from ..comparison.results import Comparison
 from ..comparison.row_kinship import Kinship
-from ..tables.documents import members, plain, schema
+from ..tables.documents import exact, members, plain, schema
 from ..vocabularies.comparing import FORMAT as VOCABULARY_FORMAT
 from ..vocabularies.measured_text import COVERAGE, TextCoverage
 from ..vocabularies.vocabulary_answers import QUESTIONS, Verdict, VocabularyAnswer
@@ -73,12 +73,14 @@ _VOCABULARIES = members(
 _TEXTS = members(texts={"type": "array", "items": members(TextCoverage, format={"const": COVERAGE})})
 
 SCHEMAS: Mapping[str, dict[str, Any]] = {
-    "check": schema("hfposemb check", members(format={"const": FORMAT}, version=str, reports=tuple[CheckReport, ...])),
+    "check": exact(
+        schema("hfposemb check", members(format={"const": FORMAT}, version=str, reports=tuple[CheckReport, ...]))
+    ),
     "compare": schema("hfposemb compare", _COMPARED),
     "kinship": schema("hfposemb kinship", members(pairs=tuple[Kinship, ...], unread=tuple[str, ...])),
     "merge-preview": schema("hfposemb merge-preview", members(MergePreview)),
-    "vocab": schema("hfposemb vocab", _VOCABULARIES, _TEXTS),
+    "vocab": exact(schema("hfposemb vocab", _VOCABULARIES, _TEXTS)),
 }
-"""JSON Schemas of what commands print with ``--json``, by command; each has further fields in later versions."""
+"""JSON Schemas of what commands print with ``--json``, by command; those of check and vocab allow no further fields."""
 
 SCHEMAS["check"]["$defs"]["Finding"]["properties"]["name"]["enum"] = sorted(RULES)

@@ -75,6 +75,16 @@ def schema(title: str, *forms: dict[str, Any]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **whole, "$defs": kinds}
 
 
+def exact(form: Any) -> Any:
+    """Return a schema whose objects have no further members."""
+    if isinstance(form, list):
+        return [exact(part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    closed = {"additionalProperties": False} if "required" in form else {}
+    return {key: exact(part) for key, part in form.items()} | closed
+
+
 def members(of: type | None = None, /, **more: Any) -> dict[str, Any]:
     """Return what ``schema`` makes the schema of an object of.
 

@@ -157,8 +157,9 @@ def test_json_has_its_schema(tmp_path: Path) -> None:
     assert report["passed"] is False
     assert [one["name"] for one in report["findings"]] == ["special-id", "dtype-differs"]
     assert report["findings"][0]["numbers"] == {"id": 128_009, "rows": 96}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**written, "format": "hfposemb.check/0"}, SCHEMAS["check"])
+    for other in ({"format": "hfposemb.check/0"}, {"more": 1}, {"reports": [{**report, "more": 1}]}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**written, **other}, SCHEMAS["check"])
 
 
 def test_infinite_numbers_are_null_in_json(tmp_path: Path) -> None:
