@@ -6,7 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+WHOLE = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", *WHOLE)
 """Programs, best first: the shell has no window to draw, which takes a tenth of the time of the others."""
 
 

@@ -198,6 +198,11 @@ _BOTH = {**_WORDS, "embeddings.position_embeddings.weight": (42, 8)}
         (_BOTH, {"model_type": "esm", "position_embedding_type": "absolute"}, "learned", False),
         (_BOTH, {"model_type": "esm"}, "learned", False),
         (_BOTH, {"model_type": "llama"}, "rotary", True),
+        (_BOTH, {"model_type": "qwen3", "position_embedding_type": "absolute"}, "rotary", True),
+        (_WORDS, {"model_type": "gemma2", "position_embedding_type": "absolute"}, "rotary", False),
+        (_WORDS, {"model_type": "llama", "alibi": True}, "rotary", True),
+        (_WORDS, {"model_type": "llama", "use_alibi": True, "auto_map": {"AutoModel": "m.M"}}, "alibi", False),
+        (_WORDS, {"model_type": "x", "text_config": {"model_type": "qwen2", "rope": "nope"}}, "rotary", False),
         (_BOTH, {"model_type": "mine"}, "learned", False),
         (_BOTH, {"model_type": "falcon", "alibi": True}, "alibi", True),
         (_WORDS, {"model_type": "falcon"}, "rotary", False),
@@ -215,7 +220,15 @@ def test_what_the_type_says_beats_what_lies_in_the_file(
     made = {"hidden_size": 8, "num_attention_heads": 2, "max_position_embeddings": 42, "pad_token_id": 1}
     found = _checkpoint(tmp_path, names, {**made, **config})
     assert [one.kind for one in found.positions.values()] == ([kind] if kind else [])
-    assert any("reads it" in note for note in found.notes) is unread
+    assert any("reads" in note and "model of transformers" in note for note in found.notes) is unread
+
+
+def test_modernbert_turns_though_its_published_configuration_says_absolute(tmp_path: Path) -> None:
+    stated = {"position_embedding_type": "absolute", "global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0}
+    config = {"model_type": "modernbert", "hidden_size": 8, "num_attention_heads": 2, **stated}
+    found = _checkpoint(tmp_path, {"model.embeddings.tok_embeddings.weight": (33, 8)}, config)
+    bases = {part: float(one.inv_freq[1]) ** -2 for part, one in found.positions.items()}
+    assert bases == pytest.approx({"full_attention": 160_000.0, "sliding_attention": 10_000.0})
 
 
 def test_nested_configurations_have_the_type_of_their_field() -> None:

@@ -227,6 +227,8 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("baichuan", {"max_position_embeddings": 64, "num_hidden_layers": 40}),
     *(("zamba2", {}), ("zamba2", {"use_mem_rope": True}), ("granitemoehybrid", {}), ("internlm", {})),
     ("granitemoehybrid", {"position_embedding_type": "rope"}),
+    *(("qwen3", {"position_embedding_type": "absolute"}), ("gemma2", {"position_embedding_type": "absolute"})),
+    *(("llama", {"alibi": True}), ("llama", {"alibi": True, "auto_map": {}})),
     *(("other", {"use_alibi": True}), ("other", {"alibi_starting_size": 8})),
     *(("other", {"attn_config": {"use_alibi": True}}), ("other", {"position_embeddings_type": "rotary"})),
     *(("other", {"positional_embedding_type": "nope"}), ("other", {"rope_pct": 0.5})),

@@ -56,7 +56,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "magic": [(magic.decode("latin-1"), kind) for magic, kind in strict_json.MAGIC],
         "bits": safetensors.BITS,
         "plain": sorted(safetensors.PLAIN),
-        "families": [*map(_row, families.FAMILIES), _row(_rotary())],
+        "families": [*map(_row, families.FAMILIES)],
         "family": _row(families.DEFAULT),
         "relative_endings": [rule.ending for rule in families.RELATIVE],
         "convolution": families.CONVOLUTION,
@@ -64,14 +64,9 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "untied": sorted(UNTIED),
         "rotary_defaults": rotary_defaults(),
         "kind_defaults": kind_defaults(),
+        "rotary_types": sorted(rotary_types()),
         **_names(),
     }
-
-
-def _rotary() -> Family:
-    """Return a row for the model types that rotate by default, beside those that have rows of their own."""
-    listed = {kind for family in families.FAMILIES for kind in family.model_types}
-    return Family(tuple(sorted(rotary_types() - listed)), "rotary")
 
 
 def _row(family: Family) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def _by_class() -> Mapping[str, str]:
     return {entry["class"].lower(): name for name, entry in sorted(_entries().items(), reverse=True)}
 
 
+@lru_cache(maxsize=1)
 def rotary_types() -> frozenset[str]:
     """Return the model types that rotate by position whatever else their configuration states."""
     other = {*kind_defaults(), "baichuan"}  # the 13B has ALiBi

@@ -34,13 +34,14 @@ from ...tables.encodings import (
 from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
 from ...text import one_line
-from ..architectures.config_values import name_of, real_number, whole_number
-from ..architectures.families import CONVOLUTION, RELATIVE, ROTARY_FIELDS, RelativeRule, is_known, row_offset
+from ..architectures.config_values import name_of, real_number
+from ..architectures.families import CONVOLUTION, RELATIVE, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
 from ..architectures.type_defaults import is_published, rotates
 from ..named_tables import PLACES, unmatched
 from ..opened_model import Opened, itself, stored_grid
 from .axial import axial_pairs, axial_positions
+from .position_kinds import CALLED, kind_of, stated_kind, text_kind
 
 if TYPE_CHECKING:
     from ...tables.closed_forms import Layout
@@ -194,7 +195,7 @@ def read_tables(opened: Opened, main: str, found: tuple[Candidate, ...]) -> tupl
     config = opened.part("text")
     types = {str(one.get("model_type")) for one in (opened.config, config)}
     known = is_known(opened.config) and is_known(config) and _READS_BOTH.isdisjoint(types) and not _of_patches(config)
-    kind = _kind(opened) if opened.family().kind or rotates(config) else ""
+    kind = text_kind(opened) if opened.family().kind or rotates(config) else ""
     asked = not opened.named.keys().isdisjoint(PLACES)
     if asked or not known or kind not in ("rotary", "alibi", "none") or isinstance(opened.tensors, LiveTensors):
         return found
@@ -212,7 +213,7 @@ def _of_patches(config: Mapping[str, Any]) -> bool:
 
 def _by_configuration(opened: Opened, main: str) -> list[Placed]:
     """Return the text's position encoding as stated by its configuration or family."""
-    config, family, kind = opened.part("text"), opened.family(), _kind(opened)
+    config, family, kind = opened.part("text"), opened.family(), text_kind(opened)
     if family.kind and kind != family.kind:
         said = "states alibi false, as the code reads that trained the model; transformers takes ALiBi"
         opened.notes.append(f"{name_of(opened.config)} {said}")
@@ -226,10 +227,14 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
         return [Placed("", "", partial(_alibi, opened))]
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
-    own = [tower for tower in ("encoder", "decoder") if _stated_kind(opened.part(tower)) == "rotary"]
+    parts = {tower: opened.part(tower) for tower in ("encoder", "decoder")}
+    own = [tower for tower, part in parts.items() if kind_of(part, own_code="auto_map" in opened.config) == "rotary"]
     # Encoder and decoder with separate configurations, as in T5Gemma; Dia's words enter the encoder alone.
     apart = main == "encoder" and len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
     if kind == "rotary" and not apart:
+        if (other := stated_kind(config)) in ("alibi", "none") and is_known(config):
+            said = f"states {CALLED[other]}, which no {config.get('model_type')} model of transformers reads"
+            opened.notes.append(f"{name_of(opened.config)} {said}: it rotates")
         return _rotary(opened, "")
     kept = [one for one in opened.tensors.names() if one.endswith("inv_freq") and tower_of(one) in ("", main)]
     if kept and not own and not is_known(config):
@@ -292,44 +297,6 @@ def _of_towers(opened: Opened, absolute: frozenset[str]) -> Iterator[Placed]:
         if not made:
             reason = f"{opened.name} rotates patches of images, by angles that config.json does not tell"
             yield Placed(tower, "rotary" if tower in absolute else "", partial(Unmeasured, "rotary", reason))
-
-
-def _kind(opened: Opened) -> str:
-    """Return the kind of the text's positions that its model type has or its configuration states; "" for neither."""
-    config, family = opened.part("text"), opened.family()
-    inner = config.get("attn_config")
-    # MPT's own code reads the flag, transformers' does not.
-    otherwise = isinstance(inner, dict) and inner.get("alibi") is False and not isinstance(opened.tensors, LiveTensors)
-    return _stated_kind(config) if otherwise else family.kind or _stated_kind(config)
-
-
-def _stated_kind(config: Mapping[str, Any]) -> str:
-    if config.get("use_mem_rope") is False:
-        return "none"
-    if config.get("model_type") == "baichuan" and _is_large_baichuan(config):
-        return "alibi"
-    inner, spelt = config.get("attn_config"), (config.get(name) for name in _KIND_FIELDS)
-    stated = next((one for one in spelt if isinstance(one, str)), "")
-    flags = (config, inner if isinstance(inner, dict) else {})
-    biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
-    if biased or stated == "alibi" or whole_number(config, "alibi_starting_size", low=1) is not None:
-        return "alibi"
-    if stated in ("rope", "rotary") or config.get("rope") is True:
-        return "rotary"
-    if stated == "nope":
-        return "none"
-    if stated == "absolute":
-        return ""
-    return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
-
-
-_KIND_FIELDS = ("position_embedding_type", "position_embeddings_type", "positional_embedding_type")
-"""Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's."""
-
-
-def _is_large_baichuan(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration is that of Baichuan's 13B, which has ALiBi; the 7B, of the same type, rotates."""
-    return "max_position_embeddings" not in config or config.get("num_hidden_layers") == 40
 
 
 def absolute(opened: Opened, tower: str, table: EmbeddingTable) -> Absolute:

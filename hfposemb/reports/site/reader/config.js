@@ -92,13 +92,23 @@ export class ModelConfig {
   }
 
   /**
-   * Return the kind of positions of the text that the configuration states: rotary, alibi, none, or "".
+   * Return the kind of positions of the text that the model type has or the configuration states: rotary, alibi, none,
+   * or "".
    * @returns {string}
    */
-  statedKind() {
-    const part = this.part("text"), kind = this.family("text").kind, inner = part.attn_config ?? {};
-    if (kind && inner.alibi !== false) return kind;  // MPT's own code reads the flag
-    const type = String(part.model_type), filled = type in this.rules.rotary_defaults;
+  textKind() {
+    const part = this.part("text"), kind = this.family("text").kind;
+    if (kind && part.attn_config?.alibi !== false) return kind;  // MPT's own code reads the flag
+    const stated = this.statedKind(part), read = "auto_map" in this.config && ["alibi", "none"].includes(stated);
+    return this.rules.rotary_types.includes(String(part.model_type)) && !read ? "rotary" : stated;
+  }
+
+  /**
+   * @param {Record<string, any>} part
+   * @returns {string}
+   */
+  statedKind(part) {
+    const type = String(part.model_type), filled = type in this.rules.rotary_defaults, inner = part.attn_config ?? {};
     /** @type {Record<string, any>} */
     const config = { ...this.rules.kind_defaults[type], ...part };
     const stated = KIND_FIELDS.map((name) => config[name]).find((one) => typeof one === "string");

@@ -21,7 +21,7 @@ const KINDS = /** @type {Record<string, string>} */ ({
  * @returns {PositionKind}
  */
 export function positionKind(config, names) {
-  const { rules } = config, family = config.family("text"), stated = config.statedKind();
+  const { rules } = config, family = config.family("text"), stated = config.textKind();
   if (stated === "rotary") return rotary(config);
   if (stated) return { kind: stated, text: KINDS[stated] ?? KINDS[""] };
   if (family.waves) return waves(config, family);
