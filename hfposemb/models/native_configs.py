@@ -96,7 +96,7 @@ def _original_llama(opened: Opened) -> Fields | None:
         "num_key_value_heads": given.get("n_kv_heads") or given["n_heads"],
         "rms_norm_eps": given.get("norm_eps", 1e-5),
         "rope_theta": given.get("rope_theta", 10000.0),
-        "rope_interleave": True,  # the originals rotate neighbouring dimensions
+        "rotary_emb_interleaved": True,  # the originals rotate neighbouring dimensions
         "vocab_size": table.shape[0],
         "about": "config.json is missing: its values come from params.json",
     }

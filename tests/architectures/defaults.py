@@ -31,7 +31,7 @@ _NAMES = """
     rope_theta rotary_dim rotary_pct rotary_emb_base partial_rotary_factor rope_interleave
     use_rotary_embedding use_mem_rope
     layer_norm_eps layer_norm_epsilon norm_eps rms_norm_eps layernorm_epsilon norm_epsilon
-    scale_embedding embedding_multiplier scale_emb embedding_scale normalization_type trigram_input
+    scale_embedding embedding_multiplier scale_emb embedding_scale rescale_embeddings normalization_type trigram_input
     pad_token_id alibi position_embedding_type position_biased_input sinusoidal_pos_embds sinusoidal_embeddings
     relative_attention_max_distance max_bucket_distance left_max_position_embeddings position_buckets
     max_relative_positions image_size patch_size attention_multiplier attn_logit_softcapping query_pre_attn_scalar

@@ -231,6 +231,29 @@ def test_modernbert_turns_though_its_published_configuration_says_absolute(tmp_p
     assert bases == pytest.approx({"full_attention": 160_000.0, "sliding_attention": 10_000.0})
 
 
+_LEFT = {"scale_emb": 12, "embedding_multiplier": 3.0, "scale_embedding": True, "embedding_scale": 2.0}
+_LEFT |= {"rope_ratio": 4.0, "rope_interleave": True, "kv_channels": 8, "qk_rope_head_dim": 4}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "stated", "count"),
+    [
+        ("llama", {}, ()),
+        ("llava", {"text_config": {"model_type": "llama"}}, ()),
+        ("granite", {}, ("embedding_multiplier",)),
+        ("minicpm3", {}, ("scale_emb", "qk_rope_head_dim")),
+        ("llama", {"auto_map": {"AutoModel": "own.Model"}}, (*_LEFT,)),
+        ("mine", {}, (*_LEFT,)),
+    ],
+)
+def test_fields_of_another_type_count_for_nothing(model_type: str, stated: dict[str, Any], count: tuple[str]) -> None:
+    config = completed({"model_type": model_type, **_LEFT, **stated})
+    assert {name for name in _LEFT if name in config and config[name] == _LEFT[name]} == {*count}
+    if "text_config" in stated:
+        inner = completed({"model_type": model_type, "text_config": {**stated["text_config"], **_LEFT}})["text_config"]
+        assert not {*_LEFT} & {*inner}
+
+
 def test_nested_configurations_have_the_type_of_their_field() -> None:
     llava = completed({"model_type": "llava", "text_config": {"vocab_size": 9}})
     assert (llava["text_config"]["model_type"], llava["text_config"]["hidden_size"]) == ("llama", 4096)

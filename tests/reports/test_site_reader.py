@@ -229,6 +229,7 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("granitemoehybrid", {"position_embedding_type": "rope"}),
     *(("qwen3", {"position_embedding_type": "absolute"}), ("gemma2", {"position_embedding_type": "absolute"})),
     *(("llama", {"alibi": True}), ("llama", {"alibi": True, "auto_map": {}})),
+    *(("marian", {"alibi": True}), ("marian", {"alibi": True, "auto_map": {}})),
     *(("other", {"use_alibi": True}), ("other", {"alibi_starting_size": 8})),
     *(("other", {"attn_config": {"use_alibi": True}}), ("other", {"position_embeddings_type": "rotary"})),
     *(("other", {"positional_embedding_type": "nope"}), ("other", {"rope_pct": 0.5})),
@@ -250,7 +251,7 @@ def test_kinds_of_positions_are_those_of_python(tmp_path: Path) -> None:
     found = {folder.name: answer["found"]["kind"] for folder, answer in zip(folders, answers, strict=True)}
     read = {folder.name: hpe.extract(folder).positions for folder in folders}
     assert found == {name: one["position"].kind if one else "" for name, one in read.items()}
-    assert set(found.values()) == {"", "rotary", "alibi", "none"}
+    assert set(found.values()) == {"", "rotary", "alibi", "none", "sinusoidal"}
 
 
 def test_sinusoids_are_those_of_python(tmp_path: Path) -> None:

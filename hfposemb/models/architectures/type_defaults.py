@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,12 @@ _SPELT = {
 }
 _OLDER = (*_USUAL, *_SPELT["rope_theta"], *_SPELT["partial_rotary_factor"][:2])
 """Fields outside the rotary parameters that state one of them, and how older configurations spell these."""
+
+_OF_SOME = (
+    *("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings"),
+    *("position_biased_input", "trigram_input", "kv_channels", "qk_rope_head_dim", "rope_ratio", "rope_interleave"),
+)
+"""Fields that only models of the types that have them read; elsewhere they are left from another model."""
 
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
 """What follows the name of a model type in the name of a class."""
@@ -85,6 +91,9 @@ _PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """What the code published with models fills in, for types that transformers has not."""
+
+
+_CODE = frozenset((*_PUBLISHED, "nomic_bert"))
 
 
 @lru_cache(maxsize=1)
@@ -161,10 +170,12 @@ def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
         >>> phi["rope_parameters"]["partial_rotary_factor"], phi["max_position_embeddings"]
         (0.5, 2048)
     """
-    return config if ARCHITECTURE in config or not config else _completed(config, _DEEPEST)
+    if ARCHITECTURE in config or not config:
+        return config
+    return _completed(config, _DEEPEST, own_code="auto_map" in config)
 
 
-def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "") -> Fields:
+def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "", *, own_code: bool) -> Fields:
     stated = config.get("model_type")
     config = {**config, **_rope_of_code(config)}
     found = dict(config)
@@ -175,21 +186,31 @@ def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "") -> 
     entry = _entries().get(stated, _entries().get(model_type, {}))
     parts: Mapping[str, Mapping[str, Any]] = entry.get("parts", {})
     flat = next((part for name, part in parts.items() if part.get("flat") and config.get(name) is None), None)
-    for one in filter(None, (entry, _entries().get(flat["type"]) if flat else None)):
+    entries = [*filter(None, (entry, _entries().get(flat["type"]) if flat else None))]
+    found = found if own_code or stated in _CODE else _as_read(found, entries)
+    for one in entries:
         found |= _fields(found, one)
     if not deeper:
         return found
     for name, part in parts.items():
         if config.get(name) is None and part is not flat and not part.get("optional"):
-            found[name] = _completed(part.get("absent", part.get("always", {})), deeper - 1, part["type"])
+            found[name] = _completed(
+                part.get("absent", part.get("always", {})), deeper - 1, part["type"], own_code=own_code
+            )
     for name, value in config.items():
         if isinstance(value, dict):
             part_type = parts.get(name, {}).get("type", "")
             if value.get("model_type", part_type) == part_type:
                 value = {**parts.get(name, {}).get("always", {}), **value}
             if part_type or "model_type" in value or "architectures" in value or str(name).endswith("config"):
-                found[name] = _completed(value, deeper - 1, part_type)
+                found[name] = _completed(value, deeper - 1, part_type, own_code=own_code)
     return found
+
+
+def _as_read(config: Fields, entries: Sequence[Mapping[str, Any]]) -> Fields:
+    """Return a configuration without fields of other types; of an unknown type, every field may count."""
+    read = {name for entry in entries for name in (*entry.get("fields", {}), *entry.get("names", {}))}
+    return {name: value for name, value in config.items() if name in read or not entries or name not in _OF_SOME}
 
 
 def _rope_of_code(config: Mapping[str, Any]) -> Fields:

@@ -21,7 +21,8 @@ def text_kind(opened: Opened) -> str:
     inner = config.get("attn_config")
     # MPT's own code reads the flag, transformers' does not.
     otherwise = isinstance(inner, dict) and inner.get("alibi") is False and not isinstance(opened.tensors, LiveTensors)
-    stated = kind_of(config, own_code="auto_map" in opened.config)
+    own_code = "auto_map" in opened.config
+    stated = "" if family.waves and not own_code else kind_of(config, own_code=own_code)
     return stated if otherwise else family.kind or stated
 
 

@@ -28,6 +28,7 @@ interface SiteRules {
   untied: string[];
   rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
   kind_defaults: Record<string, Record<string, any>>;
+  rotary_types: string[];
   families: FamilyRule[];
   family: FamilyRule;
 }

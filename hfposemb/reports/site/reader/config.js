@@ -97,9 +97,10 @@ export class ModelConfig {
    * @returns {string}
    */
   textKind() {
-    const part = this.part("text"), kind = this.family("text").kind;
+    const part = this.part("text"), { kind, waves } = this.family("text"), ownCode = "auto_map" in this.config;
     if (kind && part.attn_config?.alibi !== false) return kind;  // MPT's own code reads the flag
-    const stated = this.statedKind(part), read = "auto_map" in this.config && ["alibi", "none"].includes(stated);
+    if (waves && !ownCode) return "";
+    const stated = this.statedKind(part), read = ownCode && ["alibi", "none"].includes(stated);
     return this.rules.rotary_types.includes(String(part.model_type)) && !read ? "rotary" : stated;
   }
 
