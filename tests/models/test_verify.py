@@ -25,7 +25,7 @@ from tests.conftest import Build
 def test_a_tiny_vocabulary_is_fed_ids_that_it_has(tmp_path: Path, build: Build, model_type: str, words: int) -> None:
     model: Any = build(model_type, vocab_size=words, pad_token_id=1)
     model.save_pretrained(tmp_path)
-    found = verify(str(tmp_path))
+    found = verify(tmp_path)
     assert found.passed, str(found)
     assert [check.verdict for check in found.of("first layer")] == ["equal"]
 
@@ -35,7 +35,7 @@ def test_what_torch_asserts_is_one_line(tmp_path: Path, build: Build) -> None:
     model.save_pretrained(tmp_path)
     change(tmp_path, model_type="bert", vocab_size=3, pad_token_id=7)  # torch asserts that padding is a word
     with pytest.raises(SourceError, match=r"transformers cannot load .*: Padding_idx"):
-        verify(str(tmp_path))
+        verify(tmp_path)
 
 
 def test_transformers_loads_nothing_with_a_torch_whose_pickles_are_not_safe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,10 +62,10 @@ def test_rotary_frequencies_are_compared_beyond_the_trained_length(
     model: Any = build("llama", head_dim=4, rope_parameters={"rope_theta": 10_000.0, **scaling})
     model.save_pretrained(tmp_path)
     name = "rotary frequencies at"
-    found = [check for check in verify(str(tmp_path)).checks if check.what.startswith(name)]
+    found = [check for check in verify(tmp_path).checks if check.what.startswith(name)]
     assert [check.verdict for check in found] == ["equal"] * 3, [str(check) for check in found]
     monkeypatch.setattr(Rotary, "at", lambda self, length: replace(self, length=length))  # frequencies never change
-    assert not verify(str(tmp_path)).passed
+    assert not verify(tmp_path).passed
 
 
 def headed(build: Build, folder: Path, *, tied: bool) -> Path:
@@ -87,7 +87,7 @@ def test_heads_are_compared_with_the_class_that_was_saved(build: Build, tmp_path
 def test_a_head_that_differs_fails(build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headed(build, tmp_path, tied=False)
     monkeypatch.setattr("hfposemb.models.architectures.head_names.HEAD_ENDINGS", ("wpe.weight",))
-    found = verify(str(tmp_path))
+    found = verify(tmp_path)
     (check,) = found.of("output head")
     assert check.verdict == "different"
     assert check.theirs.startswith("vectors of transformer.wpe.weight [20, 16], not [61, 16]")
@@ -97,7 +97,7 @@ def test_a_head_that_differs_fails(build: Build, tmp_path: Path, monkeypatch: py
 def test_a_head_that_the_checkpoint_lacks_is_not_compared(build: Build, tmp_path: Path) -> None:
     headed(build, tmp_path, tied=True)
     change(tmp_path, tie_word_embeddings=False)
-    (check,) = verify(str(tmp_path)).of("output head")
+    (check,) = verify(tmp_path).of("output head")
     assert check.verdict == "not compared"
     assert "tie_word_embeddings is false, but no tensor is named as one" in check.ours
 
@@ -160,7 +160,7 @@ def test_classes_and_settings_that_are_not_the_default(tmp_path: Path, name: str
     kind, model_type, fields = UNUSUAL[name]
     torch.manual_seed(0)
     getattr(transformers, kind)(transformers.AutoConfig.for_model(model_type, **fields)).save_pretrained(tmp_path)
-    found = verify(str(tmp_path))
+    found = verify(tmp_path)
     assert found.passed, str(found)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class Verification(Tabular):
         return {name: [getattr(check, name) for check in self.checks] for name in names}
 
 
-def verify(source: str, *, revision: str | None = None, token: str | bool | None = None) -> Verification:
+def verify(source: str | Path, *, revision: str | None = None, token: str | bool | None = None) -> Verification:
     """Load a model with transformers and compare it with everything that was extracted.
 
     Args:
@@ -86,6 +87,7 @@ def verify(source: str, *, revision: str | None = None, token: str | bool | None
         raise MissingExtraError("transformers", extra="torch", purpose="verify") from error
     if (refused := refusal(str(torch.__version__), purpose="verify, which loads what transformers finds,")) is not None:
         raise SourceError(refused)
+    source = str(source)
     named = parse_source(source)
     part = isinstance(named, SampleSource) and (named.step is not None or named.name not in TRAINED)
     if part or isinstance(named, BuiltinSource):
