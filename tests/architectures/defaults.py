@@ -193,6 +193,8 @@ def entry(model_type: str, kind: Any) -> dict[str, Any]:
     if _made(partial(kind, n_embed=7777)).get("hidden_size") == 7777:
         names["n_embed"] = "hidden_size"
     found = {"class": kind.__name__.removesuffix("Config"), "fields": _own(kind), "names": names, **_rope(kind)}
+    made = {*kind().to_dict(), *(one.name for one in fields(kind))}
+    found["computed"] = sorted(made.intersection(type_defaults.OF_SOME) - {*found["fields"], *names})
     found["parts"] = dict(_parts(model_type, kind))
     return {name: value for name, value in found.items() if value or name == "read"}
 

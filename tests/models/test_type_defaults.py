@@ -232,7 +232,7 @@ def test_modernbert_turns_though_its_published_configuration_says_absolute(tmp_p
 
 
 _LEFT = {"scale_emb": 12, "embedding_multiplier": 3.0, "scale_embedding": True, "embedding_scale": 2.0}
-_LEFT |= {"rope_ratio": 4.0, "rope_interleave": True, "kv_channels": 8, "qk_rope_head_dim": 4}
+_LEFT |= {"rope_ratio": 4.0, "rope_interleave": True, "kv_channels": 8, "qk_rope_head_dim": 4, "norm_eps": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -242,6 +242,7 @@ _LEFT |= {"rope_ratio": 4.0, "rope_interleave": True, "kv_channels": 8, "qk_rope
         ("llava", {"text_config": {"model_type": "llama"}}, ()),
         ("granite", {}, ("embedding_multiplier",)),
         ("minicpm3", {}, ("scale_emb", "qk_rope_head_dim")),
+        ("zamba2", {}, ("kv_channels",)),  # computed, but written
         ("llama", {"auto_map": {"AutoModel": "own.Model"}}, (*_LEFT,)),
         ("mine", {}, (*_LEFT,)),
     ],

@@ -26,9 +26,10 @@ _SPELT = {
 _OLDER = (*_USUAL, *_SPELT["rope_theta"], *_SPELT["partial_rotary_factor"][:2])
 """Fields outside the rotary parameters that state one of them, and how older configurations spell these."""
 
-_OF_SOME = (
+OF_SOME = (
     *("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings"),
     *("position_biased_input", "trigram_input", "kv_channels", "qk_rope_head_dim", "rope_ratio", "rope_interleave"),
+    *("layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "layernorm_epsilon", "norm_epsilon"),
 )
 """Fields that only models of the types that have them read; elsewhere they are left from another model."""
 
@@ -40,14 +41,15 @@ _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMH
 def _entries() -> Mapping[str, Mapping[str, Any]]:
     """Return the defaults by model type.
 
-    ``fields`` have a default; ``names`` are further names of fields; ``rope`` are the rotary parameters, by kind of
-    layer if they differ, ``bare`` those that complete stated ones, if they are others, ``read`` the fields outside of
-    them that count where none are stated, if not the usual ones, and ``beside`` those that count beside stated ones,
-    if others; ``partial``, whether the frequencies without scaling are those of a share of the head, and
-    ``by_layers_alone``, whether one stated set for all kinds of layers counts for nothing; ``bases`` names the older
-    field of each kind's base, and ``scaled`` the kinds that an older ``rope_scaling`` changes; ``parts`` are nested
-    configurations with the ``type`` that they have if they name none, the fields that the whole fills in for them
-    (``always``, or ``absent`` if they are not there), and whether their fields may stand in the whole (``flat``).
+    ``fields`` have a default; ``names`` are further names of fields; ``computed`` follow from others; ``rope`` are the
+    rotary parameters, by kind of layer if they differ, ``bare`` those that complete stated ones, if they are others,
+    ``read`` the fields outside of them that count where none are stated, if not the usual ones, and ``beside`` those
+    that count beside stated ones, if others; ``partial``, whether the frequencies without scaling are those of a share
+    of the head, and ``by_layers_alone``, whether one stated set for all kinds of layers counts for nothing; ``bases``
+    names the older field of each kind's base, and ``scaled`` the kinds that an older ``rope_scaling`` changes;
+    ``parts`` are nested configurations with the ``type`` that they have if they name none, the fields that the whole
+    fills in for them (``always``, or ``absent`` if they are not there), and whether their fields may stand in the whole
+    (``flat``).
     """
     found: Mapping[str, Mapping[str, Any]] = json.loads(
         Path(__file__).with_name("type_defaults.json").read_text(encoding="utf-8")
@@ -209,8 +211,12 @@ def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "", *, 
 
 def _as_read(config: Fields, entries: Sequence[Mapping[str, Any]]) -> Fields:
     """Return a configuration without fields of other types; of an unknown type, every field may count."""
-    read = {name for entry in entries for name in (*entry.get("fields", {}), *entry.get("names", {}))}
-    return {name: value for name, value in config.items() if name in read or not entries or name not in _OF_SOME}
+    read = {
+        name
+        for entry in entries
+        for name in (*entry.get("fields", ()), *entry.get("names", ()), *entry.get("computed", ()))
+    }
+    return {name: value for name, value in config.items() if name in read or not entries or name not in OF_SOME}
 
 
 def _rope_of_code(config: Mapping[str, Any]) -> Fields:
