@@ -27,6 +27,7 @@ from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, no_inputs, parts_fed, row_offset
 from .architectures.head_names import SURE_HEADS, head_candidates, is_headed
 from .architectures.table_names import (
+    NEXT_TOKEN,
     PART_ORDER,
     ROLES,
     Candidate,
@@ -417,6 +418,11 @@ def _find(opened: Opened, role: Role, names: tuple[str, ...], aliases: Mapping[s
             opened.refused.setdefault(role, reason)
         elif _can_be(role, tensors.info(tensor)):
             found.append(candidate)
+    if role == "token" and not found and (parts := [name for name in stored if name.endswith(NEXT_TOKEN)]):
+        opened.refused[role] = (
+            "its vocabulary is cut into tables of different widths (adaptive embeddings, each with a projection), "
+            f"which are not put together; name one of them, such as --tensor {parts[0]}"
+        )
     found = _by_use(opened, role, found)
     if role == "token" and is_known(config) and (unread := unread_shared(config, stored)):
         found = [one for one in found if one.tensor not in unread]

@@ -287,6 +287,28 @@ def test_hostile_fields_are_completed_without_an_exception(model_type: object, v
         completed({"model_type": model_type, field: value, "text_config": {field: value, "model_type": model_type}})
 
 
+def test_the_first_of_several_parts_of_a_vocabulary_is_not_the_vocabulary(tmp_path: Path) -> None:
+    """Transformer-XL's adaptive embeddings: frequent tokens have wide rows, rare ones narrow rows and a projection."""
+    names = {f"transformer.word_emb.emb_layers.{place}.weight": (20, 8 >> place) for place in range(3)}
+    found = _checkpoint(tmp_path, names, {"model_type": "transfo-xl", "vocab_size": 60, "d_model": 8})
+    with pytest.raises(
+        hpe.HfposembError, match=r"cut into tables of different widths .*--tensor transformer\.word_emb"
+    ):
+        _ = found.token
+    (tmp_path / "whole").mkdir()
+    alone = _checkpoint(
+        tmp_path / "whole", {next(iter(names)): (60, 8)}, {"model_type": "transfo-xl", "vocab_size": 60}
+    )
+    assert alone.token.shape == (60, 8)
+
+
+def test_a_padded_vocabulary_is_one_if_the_configuration_states_the_padding(tmp_path: Path) -> None:
+    """As Mamba's authors publish it: 50,277 tokens, padded to a multiple of 8."""
+    names = {"backbone.embedding.weight": (40, 8), "lm_head.weight": (40, 8)}
+    found = _checkpoint(tmp_path, names, {"d_model": 8, "vocab_size": 35, "pad_vocab_size_multiple": 8})
+    assert found.token.provenance.tensor == "backbone.embedding.weight"
+
+
 def test_the_table_of_an_image_tower_never_stands_for_the_text(tmp_path: Path) -> None:
     names = {"model.embed_tokens.weight": (33, 8), "model.sam_model.pos_embed": (1, 4, 4, 8)}
     found = _checkpoint(tmp_path, names, {"model_type": "mine", "vocab_size": 33, "hidden_size": 8})

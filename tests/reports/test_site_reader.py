@@ -125,6 +125,8 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
         {"embedding.weight": 41, "pos_embed": 16},
         {"model_type": "new", "vocab_size": 40},
     ),
+    "padded": ({"backbone.embedding.weight": 40}, {"vocab_size": 35, "pad_vocab_size_multiple": 8}),
+    "cut into parts": ({f"word_emb.emb_layers.{part}.weight": 20 for part in (0, 1)}, {"model_type": "transfo-xl"}),
     "vision": (
         {"vision_model.embeddings.position_embedding.weight": 17, "text_model.embeddings.position_embedding.weight": 16}
         | {"text_model.embeddings.token_embedding.weight": 40},

@@ -48,15 +48,16 @@ def _inner(config: Mapping[str, Any], depth: int = 3) -> Iterator[tuple[str, Map
 
 
 def vocabularies(config: Mapping[str, Any]) -> frozenset[int]:
-    """Return the sizes of all vocabularies in a configuration, at any depth."""
+    """Return the sizes of all vocabularies in a configuration, at any depth, and those that it says are padded."""
     parts = [config, *(inner for _, inner in _inner(config))]
+    multiple = whole_number(config, "pad_vocab_size_multiple", low=1) or 1  # Mamba's authors state it
     sizes = (
         whole_number(part, name, low=2)
         for part in parts
         for name in part
         if isinstance(name, str) and ("vocab" in name or name == "n_words")  # the latter as XLM writes it
     )
-    return frozenset(size for size in sizes if size is not None)
+    return frozenset(full for size in sizes if size is not None for full in (size, -(-size // multiple) * multiple))
 
 
 def in_gguf(config: Mapping[str, Any]) -> bool:

@@ -108,7 +108,9 @@ SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 """Names of modules of GGUF files."""
 
 NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
-"""Ending of a token table whose number is not that of a layer."""
+"""Ending of a token table whose number is not that of a layer: Transformer-XL's, unless it is cut into several."""
+
+NEXT_TOKEN = NUMBERED_TOKEN.replace("0", "1")
 
 NUMBERED = re.compile(r"(?!^)(?<!\.backbone)\.\d+\.(?!(?:auto_)?model\.)")
 """Name inside a layer, between dots.
@@ -207,7 +209,9 @@ def outside_layers(names: Iterable[str]) -> tuple[str, ...]:
 # Models have the same names, and a name does not change its meaning.
 @lru_cache(maxsize=16)
 def _outside(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if not NUMBERED.search(f".{name.removesuffix(NUMBERED_TOKEN)}."))
+    cut = any(name.endswith(NEXT_TOKEN) for name in names)
+    kept = "" if cut else NUMBERED_TOKEN
+    return tuple(name for name in names if not NUMBERED.search(f".{name.removesuffix(kept)}."))
 
 
 @lru_cache(maxsize=1024)

@@ -55,7 +55,8 @@ def _entries() -> Mapping[str, Mapping[str, Any]]:
         Path(__file__).with_name("type_defaults.json").read_text(encoding="utf-8")
     )
     own = {"names": _NOMIC, "read": _OLDER, "partial": True}
-    return {**found, **_PUBLISHED, "nomic_bert": {**found["nomic_bert"], **own}}
+    same = {"kimi_k2": found["deepseek_v3"]}  # the code is DeepSeek's
+    return {**found, **_PUBLISHED, **same, "nomic_bert": {**found["nomic_bert"], **own}}
 
 
 _LIKE_LLAMA = (

@@ -60,8 +60,9 @@ export class ModelConfig {
   vocabularies() {
     const parts = [this.config, ...nested(this.config).map(([, value]) => value)];
     const sizes = parts.flatMap((part) => Object.keys(part).filter((name) => name.includes("vocab"))
-      .map((name) => wholeNumber(part, name, 2)));
-    return new Set(sizes.filter((size) => size !== null));
+      .map((name) => wholeNumber(part, name, 2))).filter((size) => size !== null);
+    const multiple = wholeNumber(this.config, "pad_vocab_size_multiple", 1) ?? 1;  // Mamba's authors state it
+    return new Set(sizes.flatMap((size) => [size, Math.ceil(size / multiple) * multiple]));
   }
 
   /**

@@ -31,8 +31,9 @@ export function candidates(names, role, rules, fits, hasVocabulary) {
  * @param {SiteRules} rules
  */
 function outsideLayers(names, rules) {
-  const { numbered_token: kept } = rules, numbered = new RegExp(rules.numbered);
-  return names.filter((name) => !numbered.test(`.${name.endsWith(kept) ? name.slice(0, -kept.length) : name}.`));
+  const numbered = new RegExp(rules.numbered), next = rules.numbered_token.replace("0", "1");
+  const kept = names.some((name) => name.endsWith(next)) ? "" : rules.numbered_token;
+  return names.filter((name) => !numbered.test(`.${kept && name.endsWith(kept) ? name.slice(0, -kept.length) : name}.`));
 }
 
 /**
