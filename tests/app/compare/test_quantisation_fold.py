@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 
 import hfposemb as hpe
 from app.findings.compare import quantisation
@@ -16,17 +15,15 @@ from app.jobs.visitor import Visitor
 from app.session.state import Session
 from hfposemb.comparison.quantisation import LISTED
 from tests.support.app.sessions import open_session, taken
-from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
+from tests.support.checkpoints import quantised
 
 
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A table in full precision, and as MLX stores it."""
-    folder = tmp_path_factory.mktemp("forms")
-    x = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
-    plain = saved(folder / "plain", {TOKENS: torch.from_numpy(x)})
-    coded = {f"model.embed_tokens.{name}": part for name, part in affine(x).items()}
-    return str(plain), str(saved(folder / "coded", coded, MLX))
+    rows = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    plain, coded = quantised.forms(tmp_path_factory.mktemp("forms"), rows)
+    return str(plain), str(coded)
 
 
 pytestmark = pytest.mark.usefixtures("cache_folder")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import torch
 
 import hfposemb as hpe
 from tests.browser.waiting import accessible_everywhere, cell, drawn, open_tab, panel, point, until
 from tests.support.app.models import MANY, bert_and_gpt2
-from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
+from tests.support.checkpoints.quantised import forms
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -125,10 +124,7 @@ def test_the_report_is_downloaded_and_opens_from_disk(
 def test_a_quantised_pair_has_a_fold_that_computes_once_it_is_opened(
     compare: Callable[..., Page], tmp_path: Path
 ) -> None:
-    full = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
-    parts = {f"model.embed_tokens.{name}": part for name, part in affine(full).items()}
-    original = saved(tmp_path / "original", {TOKENS: torch.from_numpy(full)})
-    coded = saved(tmp_path / "coded", parts, MLX)
+    original, coded = forms(tmp_path, np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32))
     for folder in (original, coded):
         (folder / "vocab.txt").write_text("\n".join(MANY[:200]) + "\n")
     page = compare(str(original), str(coded))
