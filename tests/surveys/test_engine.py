@@ -24,10 +24,11 @@ from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.hub.training import add_run
 from tests.support.processes.errands import end_at, own_process
+from tests.support.processes.waiting import until
 from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
-COUNT = 100 if FULL else 16
+COUNT = 100 if FULL else 8
 
 
 @contextmanager
@@ -237,10 +238,7 @@ def test_no_process_hears_the_keyboard_or_outlives_the_driver(tmp_path: Path) ->
         started = {int(driver.stdout.readline()) for _ in range(40)}
         driver.kill()
     assert driver.pid not in started
-    end = time.monotonic() + 20
-    while any(Path(f"/proc/{one}").exists() for one in started):
-        assert time.monotonic() < end, "processes were left alone"
-        time.sleep(0.1)
+    assert until(lambda: not any(Path(f"/proc/{one}").exists() for one in started), 20), "processes were left alone"
 
 
 def test_no_traceback_is_printed_of_the_thread_of_an_executor_that_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
