@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import parse_qs
 
 from axe_playwright_python.sync_playwright import Axe
 
@@ -56,6 +57,11 @@ def until(page: Page, read: Callable[[], Value], expected: Value | Callable[[Val
     return found
 
 
+def query(page: Page) -> dict[str, list[str]]:
+    """Return what the address of the page says is shown."""
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+
+
 def open_tab(page: Page, name: str) -> None:
     """Click a tab and wait until it is the one that is open, and drawn."""
     tab = page.get_by_role("tab", name=name, exact=True)
@@ -102,12 +108,12 @@ def accessible(page: Page, within: str | None = None) -> None:
     assert not said, json.dumps(said, indent=1)
 
 
-def no_sideways_page(page: Page, width: int = 360, height: int = 780) -> None:
+def no_sideways_page(page: Page) -> None:
     """Make the window a phone's, and fail if the page is wider."""
-    page.set_viewport_size({"width": width, "height": height})
-    until(page, lambda: page.evaluate("document.documentElement.scrollWidth"), lambda wide: wide <= width)
+    page.set_viewport_size({"width": 360, "height": 780})
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth"), lambda wide: wide <= 360)
     still(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def accessible_everywhere(page: Page) -> None:

@@ -31,7 +31,7 @@ from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
 from hfposemb.models.summary import describe
 from tests.architectures.tiny import build
-from tests.checks.planted import change
+from tests.checks.planted import write
 from tests.conftest import FULL
 from tests.support.checkpoints.extracted import extracted
 
@@ -312,7 +312,7 @@ def test_a_configuration_that_cannot_be_used_leaves_the_table_listed(
     qwen4: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     folder = shutil.copytree(qwen4, tmp_path / "copy")
-    change(folder, **changes)
+    write(folder, "config.json", json.loads((folder / "config.json").read_text()) | changes)
     opened = hpe.extract(folder)
     facts = describe(opened)["tables"]["ngram"]
     assert (facts["shape"], facts["looked_up_by"], facts["lookup"]) == ([4352, 8], None, {})

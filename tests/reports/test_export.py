@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -32,6 +31,7 @@ from hfposemb.reports.export import (
 from hfposemb.tables.table import Provenance
 from tests.browser.chromium import find
 from tests.conftest import FULL
+from tests.support.processes.waiting import unused_port
 
 HOSTILE = ("=1+2", "+x", "-x", "@x", "\tx", "\rx", "'x", '"quoted", "text"\n', "<b>", "plain")
 
@@ -123,9 +123,7 @@ def test_tensorboard_serves_the_pair(tmp_path: Path) -> None:
     words = hpe.from_arrays(token=rng.standard_normal((6, 4)).astype(np.float32), labels=labels).token
     write_table(words, tmp_path / "words.tsv")
     write_projection(hpe.project(words, dims=2), words, tmp_path / "map.tsv")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     options = f"-m tensorboard.main --port {port} --load_fast=false --logdir".split()
     command = [sys.executable, *options, str(tmp_path)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 import numpy as np
@@ -11,10 +10,9 @@ import pytest
 import hfposemb as hpe
 from app.findings.compare import quantisation
 from app.findings.compare.quantisation import damage_request, forms_of, quantisation_panels, wanted_of
-from app.jobs.visitor import Visitor
 from app.session.state import Session
 from hfposemb.comparison.quantisation import LISTED
-from tests.support.app.sessions import open_session, taken
+from tests.support.app.sessions import computed, open_session
 from tests.support.checkpoints import quantised
 
 
@@ -56,7 +54,7 @@ def test_it_shows_what_the_function_returns(forms: tuple[str, str]) -> None:
     assert stopped.actions == (quantisation.AGAIN,)
     wanted = wanted_of(session, pair)
     assert wanted == [list(forms)]
-    asyncio.run(taken(session.jobs.run(Visitor("one"), "part", wanted, partial(damage_request, session))))
+    computed(session, wanted, partial(damage_request, session))
     assert wanted_of(session, pair) == []
     (panel,) = quantisation_panels(session, pair).panels
     found = hpe.compare_quantised(*map(hpe.extract, forms), count=LISTED)

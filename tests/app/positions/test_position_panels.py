@@ -133,13 +133,10 @@ def test_helices_and_waves_are_told() -> None:
         "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; "
         "no wave above noise in Untrained"
     )
-
-
-def test_a_helix_is_named_beside_the_trend_that_hides_it() -> None:
-    facts = position_findings.measure(hpe.extract("sample:minilm").position.table)
-    assert facts.waves is not None
-    assert facts.waves.peak is None
-    assert position_findings.wave_title({"MiniLM": facts}) == (
+    hidden = position_findings.measure(hpe.extract("sample:minilm").position.table)
+    assert hidden.waves is not None
+    assert hidden.waves.peak is None
+    assert position_findings.wave_title({"MiniLM": hidden}) == (
         "Slow trends are strongest in MiniLM; MiniLM is a helix with a turn per 5.9 positions"
     )
 

@@ -50,6 +50,7 @@ from hfposemb.errors import HfposembError, OfflineError, RefusedError, SourceErr
 from hfposemb.figures.named_figures import view
 from tests.hub import FakeHub
 from tests.hub.gpt2 import small_gpt2
+from tests.support.processes.waiting import until
 
 ADA, BEN = "hf_oauth_tokenOfAda.aaaa-0001", "hf_oauth_tokenOfBen.bbbb-0002"
 SECRET = "secret-of-the-cookies"
@@ -160,17 +161,15 @@ def test_signing_out_ends_the_session_at_the_server(page: Callable[[], TestClien
     assert not account._folder.exists()
 
 
-def test_a_second_sign_in_replaces_the_first(page: Callable[[], TestClient]) -> None:
+def test_a_second_sign_in_replaces_the_first_and_no_cookie_has_a_token(
+    page: Callable[[], TestClient],
+) -> None:
     client = page()
     client.get("/in", params={"token": ADA, "name": "ada"})
     first = inside(client)[KEY]
     client.get("/in", params={"token": BEN, "name": "ben"})
     assert client.get("/who").json() == BEN
     assert ACCOUNTS.find(first) is None
-
-
-def test_a_token_in_a_cookie_is_not_believed(page: Callable[[], TestClient]) -> None:
-    client = page()
     made = b64encode(json.dumps({INFO: sent(ADA, "ada"), KEY: "guessed"}).encode())
     client.cookies.set("session", itsdangerous.TimestampSigner(SECRET).sign(made).decode())
     assert client.get("/who").json() is None
@@ -233,10 +232,7 @@ def test_an_account_ends_with_its_token() -> None:
     account = found.find(key)
     assert account is not None
     assert account._folder.stat().st_mode & 0o777 == 0o700
-    until = time.monotonic() + 30
-    while account._folder.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not account._folder.exists()
+    assert until(lambda: not account._folder.exists(), 30)
     assert account.closed, "without any request"
     assert found.find(key) is None
     assert len(found) == 0

@@ -26,7 +26,7 @@ from hfposemb.app.session.state import Session
 from hfposemb import app
 from hfposemb.errors import InputError, SourceError
 from hfposemb.tables.closed_forms import BUILTINS
-from tests.support.app.serving import Visitor, visited
+from tests.support.app.serving import Visitor, called, visited
 from tests.support.processes import errands
 
 LOCAL = re.compile(r"Something went wrong while computing this: (.*)\. Details were written to (\S+\.txt)")
@@ -187,9 +187,7 @@ def test_bug_in_one_source_leaves_the_page_at_work(page: Visitor, request: pytes
 
 @pytest.mark.parametrize("page", [False], indirect=True, ids=["local"])
 def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
-    sent = {"data": ["faulty:16x8", "0", 3, "cosine", "position", False]}
-    called = page.client.post("/gradio_api/call/neighbours", json=sent).json()["event_id"]
-    answer = page.client.get(f"/gradio_api/call/neighbours/{called}").text
+    answer = called(page.client, "neighbours", "faulty:16x8", "0", 3, "cosine", "position", False)
     assert answer.startswith("event: error")
     assert LOCAL.search(answer), answer
     assert "Traceback" not in answer

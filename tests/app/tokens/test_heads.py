@@ -22,7 +22,6 @@ from hfposemb.app.findings.tokens import (
 )
 from hfposemb.app.findings.tokens.token_selection import Selection
 from hfposemb.app.findings.tokens.undertrained import odd_panels
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
@@ -32,7 +31,7 @@ from hfposemb.tables.token_marks import TokenMarks
 from hfposemb.text import number
 from tests.hub import FakeHub
 from tests.support.app.models import UNTIED_WORDS, untied
-from tests.support.app.sessions import open_session, taken
+from tests.support.app.sessions import computed, open_session, taken
 
 TIED = "sample:gpt2"
 
@@ -139,13 +138,6 @@ def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
 # --- token table against head -----------------------------------------------------------------------------------------
 
 
-def compared(session: Session) -> None:
-    """Compare the token tables of a session with their heads, as the fold's job does."""
-    wanted = token_head.wanted_of(session, session.open(session.first))
-    asks = partial(token_head.head_request, session)
-    assert asyncio.run(taken(session.jobs.run(Visitor("one"), "part", wanted, asks)))
-
-
 def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     session = open_session(source)
     (panel,) = token_head.head_panels(session, session.open(session.first)).panels
@@ -153,7 +145,8 @@ def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     assert not panel.numbers
     (stopped,) = token_head.head_panels(session, session.open(session.first), stopped=True).panels
     assert stopped.actions == (token_head.AGAIN,)
-    compared(session)
+    wanted = token_head.wanted_of(session, session.open(session.first))
+    assert computed(session, wanted, partial(token_head.head_request, session))
     found = hpe.compare_head(hpe.extract(source), count=token_head.LISTED)
     (panel,) = token_head.head_panels(session, session.open(session.first)).panels
     assert panel.title.startswith(

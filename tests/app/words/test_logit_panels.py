@@ -75,6 +75,9 @@ def test_sources_without_logits_say_why(source: str, said: str) -> None:
     (panel,) = logit_panels(found, SENTENCE, session)
     assert said in panel.message
     assert not panel.drawings
+    far = distance_panel([found], session)
+    assert not far.drawings
+    assert "None of the sources has a first layer" in far.message
 
 
 def test_a_text_of_one_piece_has_no_shares() -> None:
@@ -112,13 +115,6 @@ def test_the_title_says_how_far_back_each_source_is_measured() -> None:
     both = distance_title({gpt2: far, alibi: near})
     assert both.startswith(f"Looking back 16 {looking}")
     assert both.endswith(f"{change} in ALiBi (7 back)")
-
-
-def test_without_any_layer_the_panel_says_so() -> None:
-    session = open_session("sinusoidal:64x16")
-    panel = distance_panel(session.open(["sinusoidal:64x16"]), session)
-    assert not panel.drawings
-    assert "None of the sources has a first layer" in panel.message
 
 
 def test_the_network_is_never_asked_by_what_draws(hub: FakeHub) -> None:

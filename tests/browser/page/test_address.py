@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
 
 from tests.browser.conftest import TIMEOUT
-from tests.browser.waiting import drawn, open_tab, unfold_bar, until
+from tests.browser.waiting import drawn, open_tab, query, unfold_bar, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
-
-
-def _query(page: Page) -> dict[str, list[str]]:
-    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
 
 
 def _tab(page: Page) -> str:
@@ -26,14 +22,14 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
     page.goto(f"{url}?utm=kept")
     drawn(page)
     open_tab(page, "Positions")
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"]})
     page.wait_for_timeout(1600)  # changes that follow each other at once are one step back
     unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
     drawn(page)
     page.go_back()
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"]})
     until(page, lambda: page.get_by_label("3-D", exact=True).first.is_checked(), True)
     page.go_back()
     until(page, lambda: _tab(page), "Start")
@@ -95,7 +91,7 @@ def test_a_link_opened_elsewhere_shows_the_same(browser: Browser, page: Page, si
     drawn(page)
     plain, first = _settled(page, lambda found: True), _controls(page)
     _follow(page, urlencode({"tab": "tokens", **LINK}))
-    until(page, lambda: _query(page), {"tab": ["tokens"], **{name: [value] for name, value in LINK.items()}})
+    until(page, lambda: query(page), {"tab": ["tokens"], **{name: [value] for name, value in LINK.items()}})
     shown = _settled(page, lambda found: found != plain)
     assert shown != plain
     found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
@@ -125,10 +121,10 @@ def _copied(page: Page) -> dict[str, list[str]]:
     return parse_qs(str(page.evaluate("navigator.clipboard.readText()")).partition("?")[2])
 
 
-def _follow(page: Page, query: str) -> None:
+def _follow(page: Page, link: str) -> None:
     """Go to another address as Back and Forward do, without loading the page again."""
     page.evaluate(
-        "(query) => { history.pushState(null, '', `?${query}`); dispatchEvent(new PopStateEvent('popstate')); }", query
+        "(link) => { history.pushState(null, '', `?${link}`); dispatchEvent(new PopStateEvent('popstate')); }", link
     )
 
 

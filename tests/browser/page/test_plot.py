@@ -15,10 +15,10 @@ import plotly.graph_objects as go
 import pytest
 
 import hfposemb as hpe
-from app.components import files, plot, theme
+from app.components import files, theme
 from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from hfposemb.figures import matrix_figures, position_figures
-from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
+from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES
 from hfposemb.tables.table import Provenance, table_of
 from tests.browser.conftest import faultless, launched
 from tests.browser.waiting import accessible, cell, drawn, held, no_sideways_page, point, until
@@ -176,6 +176,8 @@ def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], pa
     assert len(binary) == 3
     assert sum(binary) < 4 * HELIX.size + 2 * COSINES.size + 4 * CLOUD.size + 2 * len(CLOUD) + 8 * 2 * len(HELIX) + 512
     assert sum(url.endswith("labels.json") for url, _ in replies) == 1
+    value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
+    assert len(json.dumps(value)) < 12_000, "it holds no long list"
 
 
 def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: Page) -> None:
@@ -205,11 +207,6 @@ def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: P
     assert sorted(order) == keys
     assert order[0] != keys[0], f"the window shows the end of the page, but {order} was the order"
     assert order[-1] == keys[0]
-
-
-def test_value_holds_no_long_list() -> None:
-    value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
-    assert len(json.dumps(value)) < 12_000
 
 
 def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., str], page: Page) -> None:
@@ -341,15 +338,6 @@ def test_dark_page_recolours_and_returns(shown: Page) -> None:
     assert matrix[2] == list(SIMILARITY.dark)
     shown.evaluate("document.body.classList.remove('dark')")
     until(shown, recoloured, light)
-
-
-def test_dark_map_is_a_map() -> None:
-    pairs = dark_map()
-    assert pairs[PALETTE["ink"].light] == PALETTE["ink"].dark
-    for scale in (POSITION, SIMILARITY):
-        assert [pairs.get(colour, colour) for colour in scale.light] == list(scale.dark)
-    for colour in (*PALETTE.values(), *CLASSES.values(), *(source.colour for source in SOURCES)):
-        assert pairs.get(colour.light, colour.light) == colour.dark
 
 
 def test_updates_keep_the_element_and_leak_no_context(serve: Callable[..., str], page: Page) -> None:
@@ -554,7 +542,3 @@ def test_files_are_shared_and_bounded() -> None:
     second = store.put(b"b" * 600, "numbers.bin")
     assert not Path(first["path"]).exists()
     assert Path(second["path"]).read_bytes() == b"b" * 600
-
-
-def test_no_stub_is_written_beside_the_source() -> None:
-    assert not list(Path(plot.__file__).parent.glob("*.pyi"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from hfposemb.reports.atlas_page import atlas_page
 from hfposemb.surveys.survey_folder import rows_of
@@ -28,7 +29,9 @@ def atlas(offline: Page, tmp_path: Path) -> Page:
     return offline
 
 
-def test_the_table_is_sorted_with_the_keyboard(atlas: Page) -> None:
+def test_the_table_is_accessible_and_sorted_with_the_keyboard(atlas: Page) -> None:
+    found = Axe().run(atlas)
+    assert [(one["id"], one["nodes"][0]["html"][:80]) for one in found.response["violations"]] == []
     head = atlas.get_by_role("columnheader", name="mean norm", exact=True)
     head.get_by_role("button").focus()
     atlas.keyboard.press("Enter")
@@ -78,10 +81,3 @@ def test_any_two_figures_are_plotted_and_models_compared(atlas: Page) -> None:
     assert atlas.locator("tr.marked").count() == 2
     atlas.get_by_role("button", name="Clear").click()
     assert atlas.locator("tr.marked").count() == 0
-
-
-def test_the_page_is_accessible(atlas: Page) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(atlas)
-    assert [(one["id"], one["nodes"][0]["html"][:80]) for one in found.response["violations"]] == []

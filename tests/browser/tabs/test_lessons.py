@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
 
 from app.lessons.lessons import LESSONS
-from tests.browser.waiting import drawn, until
+from tests.browser.waiting import drawn, query, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -18,10 +17,6 @@ def start(page: Page, site: Callable[..., str]) -> Locator:
     page.goto(site())
     drawn(page)
     return page.locator(".lesson-card")
-
-
-def query(page: Page) -> dict[str, list[str]]:
-    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
 
 
 def play(page: Page, card: Locator, number: int, guess: int) -> str:
