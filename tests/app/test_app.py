@@ -161,7 +161,6 @@ def test_sources_in_turn_stay_within_the_budget() -> None:
     for row in range(12):
         source = library.open(f"random:{100 + row}x32")
         table = source.position.table
-        assert table is not None
         library.result(table, ("cosines",), lambda table=table: hpe.similarity(table))
         held.append(weakref.ref(source))
         assert library.sources.nbytes <= 60_000
@@ -283,11 +282,9 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
     assert "mean cosine" not in moved.subtitle
     assert "(centred cosine " in moved.title
-    assert moved.recipe is not None
     assert "centred=True" in moved.recipe.python
     assert moved.recipe.command.endswith("--centred")
     (matrix,) = word_pairs.pair_panels(session, opened, "king, queen", centred=True).panels
-    assert matrix.recipe is not None
     assert "centred=True" in matrix.recipe.python
     assert f"mean cosine of {common}" in word_pairs.pair_panels(session, opened, "king, queen").panels[0].foot
     assert (
@@ -342,15 +339,13 @@ def asked(session: Session, source: str) -> Panel:
     """Return the panel of the map as the tab first asks for it."""
     word = chosen_word.Word("king")
     controls = token_map.MapControls(None, "PCA", "2-D", "Class", word)
-    panel: Panel = token_map.asked_map(session, session.open((source,)), controls)[1][0]
-    return panel
+    return token_map.asked_map(session, session.open((source,)), controls)[1][0]
 
 
 def draw(session: Session, source: str, *, method: str = "pca", color: str = "Class", word: str = "king") -> Panel:
     """Return the panel of a source's map."""
     opened = session.open((source,))[0]
     projection = session.projection(opened.embeddings.token, method, 2)  # type: ignore[union-attr]
-    assert projection is not None
     return token_map.map_panels(session, opened, projection, color, chosen_word.Word(word))[0]
 
 

@@ -94,7 +94,6 @@ def test_probes_are_given_by_their_snippet() -> None:
     opened = page.session.at("positions").open(page.session.first)
     assert "recipe" not in probing.table(opened, page.session), "nothing was measured yet"
     table = opened[0].position.table
-    assert table is not None
     found, noise = position_probes(table), position_probes(noise_like(table), seeds=range(2))
     key = page.session.library.result_key(table, ("probes",))
     page.session.library.results.put(key, {name: (found[name], noise[name]) for name in found})
@@ -185,7 +184,6 @@ def test_a_source_of_the_hub_is_pinned_to_what_was_read() -> None:
 def test_a_citation_names_version_sources_and_hashes(samples: Page) -> None:
     panels = [view.shown for view in views_of(samples, "positions") if isinstance(view.shown, Panel)]
     panel = next(panel for panel in panels if panel.key == "norms")
-    assert panel.recipe is not None
     said = panel.recipe.citation(panel.title, today=date(2026, 11, 22))
     digest = hpe.extract("sample:gpt2").tables["position"].digest
     assert said.startswith("@misc{hfposemb,\n  title = {{")
@@ -222,7 +220,6 @@ def test_what_is_typed_is_a_literal_and_local_paths_are_told_apart(tmp_path: Pat
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:
     shown = (view.shown for view in views_of(samples, "words"))
     panel = next(one for one in shown if isinstance(one, Panel) and one.source is None)
-    assert panel.recipe is not None
     row = PanelRow((), scope="x", render=False)
     long = replace(panel.recipe, python=panel.recipe.python * 200)
     for recipe in (panel.recipe, long):

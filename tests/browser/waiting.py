@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 from axe_playwright_python.sync_playwright import Axe
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page
 
 Value = TypeVar("Value")
 
@@ -95,7 +93,6 @@ def point(page: Page, plot: Locator, where: str) -> tuple[float, float]:
     """Return a place of the window in a plot: ``where`` is a function of the stage that returns pixels of its box."""
     still(page)
     box = plot.bounding_box()
-    assert box
     x, y = plot.evaluate(f"(node) => ({where})(node.querySelector('.stage'))")
     return box["x"] + x, box["y"] + y
 
@@ -145,7 +142,6 @@ def drag(page: Page, selector: str, start: tuple[float, float], end: tuple[float
     """Drag the pointer over an element, from one share of its width and height to another."""
     page.locator(selector).scroll_into_view_if_needed()
     box = page.locator(selector).bounding_box()
-    assert box is not None
     (x0, y0), (x1, y1) = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (start, end))
     page.mouse.move(x0, y0)
     page.mouse.down()

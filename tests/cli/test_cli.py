@@ -170,7 +170,6 @@ def test_project_is_kept(cache_folder: Path, capsys: pytest.CaptureFixture[str])
     assert printed[0] == printed[1]
     (entry,) = [one for one in Cache(cache_folder).entries() if one.key[-1] != "trust"]
     kept = Cache(cache_folder).find(entry.key)
-    assert kept is not None
     other = io.BytesIO()
     with np.load(io.BytesIO(kept.bytes())) as arrays:
         np.savez(other, **{**arrays, "coordinates": np.full((64, 2), 7.0, np.float32)})

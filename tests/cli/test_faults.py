@@ -88,7 +88,6 @@ def test_same_bug_has_one_file_and_there_are_few_and_short_ones(tmp_path: Path) 
         keep(f"bug {number}", folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == MOST_FILES
     found = keep("x" * 10**6 + "\nIndexError: the end", folder=tmp_path)
-    assert found.path is not None
     assert found.path.stat().st_size < 300_000
     assert "IndexError: the end" in found.path.read_text()
 
@@ -100,7 +99,6 @@ def test_folder_that_cannot_be_written_is_replaced_by_the_temporary_one(
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     found = keep("a bug that goes elsewhere", folder=tmp_path / "file" / "faults")
-    assert found.path is not None
     assert found.path.parent == tmp_path / "temporary"
     assert keep("a bug that goes elsewhere", folder=tmp_path / "file" / "faults") == found
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))

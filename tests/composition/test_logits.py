@@ -220,7 +220,6 @@ def test_the_share_of_turning(gpt2: LogitSplit) -> None:
     split = hpe.extract(tiny("llama")).logits(IDS)
     found = logit_shares(split)
     assert found.turning is not None
-    assert split.unturned is not None
     alone = replace(split, queries=0 * split.queries, bias=split.total - split.unturned)
     whole, part = centred_logits(split), centred_logits(alone)
     np.testing.assert_allclose(found.turning, np.nansum(whole * part, (1, 2)) / np.nansum(whole**2, (1, 2)))
@@ -268,7 +267,6 @@ def test_rotary_by_distance_is_the_mean_query_turned_against_the_mean_key() -> N
     assert measured.kinds == ("rotary",)
     assert measured.tokens == 80
     attention = found._attention
-    assert attention.norm is not None
     word = attention.norm(found.token.rows(0, 1))[0]
     query = np.einsum("hwi,i->hw", attention.query.weight, word)
     key = np.repeat(np.einsum("hwi,i->hw", attention.key.weight, word), 2, axis=0)
@@ -391,7 +389,6 @@ def test_of_the_hub_only_the_first_layer_is_read(hub: FakeHub) -> None:
     hub.add("a/gpt", {"config.json": json.dumps(config).encode(), "model.safetensors": save(tensors)})
     found = hpe.extract("a/gpt")
     found.inputs([1, 2])
-    assert found.traffic is not None
     before = found.traffic.received
     split = found.logits([1, 2])
     assert split.total.shape == (4, 2, 2)

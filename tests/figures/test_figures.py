@@ -261,7 +261,6 @@ def light_colours() -> set[str]:
 @pytest.mark.parametrize("dims", [2, 3])
 def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
     p = doubtful(dims)
-    assert p.trust is not None
     figure = position_figures.projection(p, trust=True)
     dots = next(trace for trace in figure.data if trace.meta)
     wrong = p.trust.points[p.trust.counts < 3]
@@ -276,7 +275,6 @@ def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
 
 def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
     p = doubtful(2)
-    assert p.trust is not None
     faint, measured = token_figures.token_map(p, vocabulary(70), color="trust").data
     assert (len(faint.x), len(measured.x)) == (35, 35)
     assert measured.marker.color == pytest.approx(p.trust.neighbours_kept)

@@ -185,7 +185,6 @@ def test_patches_of_a_rectangular_image_know_their_grid(tmp_path: Path) -> None:
     build("vit", changes={**sizes, "image_size": (32, 48), "patch_size": 8}).save_pretrained(tmp_path)
     position = hpe.extract(tmp_path).position
     assert isinstance(position, Absolute)
-    assert position.grid is not None
     assert (position.grid.rows, position.grid.columns, position.grid.first) == (4, 6, 1)
     assert position.table.shape == (25, 16)
 
@@ -197,7 +196,6 @@ def test_window_biases_are_those_that_swin_adds(tmp_path: Path) -> None:
     assert isinstance(position, WindowBias)
     own = next(module for name, module in model.named_modules() if name.endswith("relative_position_bias"))
     theirs = own().detach().double().numpy()[0] if callable(own) else None
-    assert theirs is not None
     assert np.allclose(position.matrix(), theirs.mean(axis=0), atol=1e-6)
 
 

@@ -59,8 +59,7 @@ SCALED: dict[str, dict[str, Any]] = {
 
 
 def stated(config: Any) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
-    return values
+    return json.loads(config.to_json_string(use_diff=False))
 
 
 def rotary(config: dict[str, Any]) -> Rotary:
@@ -140,7 +139,6 @@ def test_what_scaling_moves(name: str) -> None:
     parameters = {"rope_type": rope_type, **SCALED[name]}
     found = rotary({**plain, "rope_parameters": parameters})
     scaled, base = found.scaled, found.base_freq
-    assert base is not None
     turning = base[base > 0]
     width = 128 // 4 if rope_type == "proportional" else 2 * len(base)
     np.testing.assert_allclose(turning, 5e5 ** (-2 * np.arange(len(turning)) / width))

@@ -84,8 +84,7 @@ class Elements(HTMLParser):
 
 def views(page: str) -> dict[str, Any]:
     """Return what the page's script draws."""
-    found: dict[str, Any] = json.loads(Elements(page).raw["views"])
-    return found
+    return json.loads(Elements(page).raw["views"])
 
 
 def test_nothing_of_a_source_is_markup(page: str) -> None:
@@ -100,7 +99,6 @@ def test_nothing_of_a_source_is_markup(page: str) -> None:
 def test_the_policy_allows_the_one_script_and_no_network(page: str) -> None:
     found = Elements(page)
     policy = next(one["content"] for tag, one in found.tags if one.get("http-equiv") == "Content-Security-Policy")
-    assert policy is not None
     digest = base64.b64encode(hashlib.sha256(found.raw["script"].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}' 'unsafe-eval' blob:;" in policy
     assert policy.startswith("default-src 'none';")
@@ -123,7 +121,6 @@ def test_the_page_says_where_every_number_comes_from(page: str, compared: tuple[
         assert said in words
     for source in compared[1].sources:
         value = source.metrics["mean norm"].value
-        assert value is not None
         assert f"{value:.3f}" in words or f"{value:.3f}".lstrip("0") in words
 
 

@@ -68,7 +68,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def said_by(process: subprocess.Popen[bytes], pattern: str) -> str:
     """Wait until a process says what matches; return the first group of it."""
-    assert process.stderr is not None
     for line in process.stderr:
         if match := re.search(pattern, line.decode()):
             return match[1]
@@ -233,7 +232,6 @@ def test_no_process_hears_the_keyboard_or_outlives_the_driver(tmp_path: Path) ->
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
     ) as driver:
-        assert driver.stdout is not None
         assert driver.stdout.readline() == "False False True\n"
         started = {int(driver.stdout.readline()) for _ in range(40)}
         driver.kill()
@@ -253,7 +251,6 @@ def test_no_traceback_is_printed_of_the_thread_of_an_executor_that_is_ended(monk
                 failing.join()
 
     def told(failed: threading.ExceptHookArgs) -> None:
-        assert failed.thread is not None
         heard.append(failed.thread.name)
 
     monkeypatch.setattr(threading, "excepthook", told)

@@ -166,7 +166,6 @@ def test_a_driver_killed_again_and_again_ends_with_the_same_rows(tmp_path: Path)
     chance = random.Random(0)
     for _ in range(KILLS):
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as driver:
-            assert driver.stdout is not None
             # After some sources, and then at any moment.
             for _line in range(3 + chance.randrange(CHECKPOINTS // (KILLS + 1) - 2)):
                 driver.stdout.readline()

@@ -96,7 +96,6 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert '<span class="chance">chance' in figures_html(found)
     shown = pairs_html(found)
     assert "<summary>The other" not in shown, "there is one pair"
-    assert found.comparison is not None
     for one in found.comparison.pairs:
         for name, null in one.measures.items():
             assert p_values(null, one.p(name), p_value) in shown
@@ -114,7 +113,6 @@ def test_words_that_moved_stand_beside_their_neighbours_in_both(pair: tuple[str,
     found = known(session, *pair)
     (panel,) = moved_panels(found, None, 3).panels
     moves = found.moves((0, 1))
-    assert moves is not None
     assert [row.label for row in panel.lists[0].rows] == [move.label.strip() for move in moves.most]
     assert [row.shared for row in panel.lists[0].rows].index(True) == 3
     for listed, near in zip(panel.lists[1:], (moves.most[3].left, moves.most[3].right), strict=True):
@@ -154,7 +152,6 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     monkeypatch.setattr(limits, "QUICK_FLOPS", 256 * 128**2)
     assert not quick(opened[0])
     found = compared(opened, session)
-    assert found.comparison is not None
     taken = found.comparison.sources[0].metrics
     assert taken["mean norm"].value is not None
     assert taken["token anisotropy"].value is None
@@ -173,7 +170,6 @@ def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     session = session_of(*pair)
     found = compared(session.open(pair), session)
     maps = maps_of(*found.sources, "position", "pca", session)
-    assert maps is not None
     assert maps_of(*found.sources, "position", "pca", session) is maps, "it is computed once"
     drawn = maps_panels(found, (0, 1), maps)
     left, right = (panel.drawings[0].figure for panel in drawn.panels)
@@ -216,7 +212,6 @@ def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) ->
     assert len(LINE) == 0
     found = compared(session.open(BUILT_IN), session)
     assert found.done
-    assert found.comparison is not None
     assert found.comparison.pairs[0].measures["CKA"].draws == 1_999
     assert computed(session, [(BUILT_IN, 19)], asks) == [], "it is not computed again"
 

@@ -63,7 +63,6 @@ def test_it_shows_what_the_function_returns(forms: tuple[str, str]) -> None:
     assert [row.value for row in kept.rows] == [move.kept for move in found.worst]
     error = found.measures["relative error"].observed
     assert f"changes a token by {100 * error:.1f}".replace(" 0.", " .") in panel.title
-    assert panel.source is not None
     assert "4 bits" in panel.source[1]
     line = next(trace for trace in panel.drawings[0].figure.data if trace.name == "quantised")
     assert line.y[0] == found.errors.max()

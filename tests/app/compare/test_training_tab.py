@@ -86,7 +86,6 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
     }
     assert runs["sample:gpt2"].embeddings is None, "what is open is a moment of it"
     run = chosen_run(opened, "gone", "Positions", " ", public=True)
-    assert run is not None
     assert run.wanted == ["sample:gpt2", "position", PATTERN, PUBLIC_CHECKPOINTS]
     assert chosen_run(opened[:1], "", "Positions", "", public=False) is None
 

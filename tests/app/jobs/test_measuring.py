@@ -65,7 +65,6 @@ def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) ->
     assert not wanted
     assert "colour by trust to measure" in panel.foot
     found = session.projection(session.open((SOURCE,))[0].embeddings.token, "pca", 2)  # type: ignore[union-attr]
-    assert found is not None
     np.testing.assert_allclose(found.coordinates, expected.coordinates, atol=1e-5)
     _, _, wanted, *_ = asked(session, "Trust")
     assert wanted == [[SOURCE, "token", 2, "Trust", "pca"]]

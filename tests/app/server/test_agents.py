@@ -177,7 +177,6 @@ def test_a_bug_is_a_reference_and_nothing_else(url: str, monkeypatch: pytest.Mon
     monkeypatch.setattr("hfposemb.app.server.api.describe", broken)
     (result,) = call(url, ("info", {"source": "sample:bert"}))
     assert result.isError
-    assert result.structuredContent is not None
     error = result.structuredContent["error"]
     assert error["type"] == "UnexpectedError"
     assert "reference" in error["message"]

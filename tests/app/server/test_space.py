@@ -38,8 +38,7 @@ def mine(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 def card(files: dict[str, bytes]) -> dict[str, object]:
     """Return the front matter of a README."""
-    found: dict[str, object] = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
-    return found
+    return yaml.safe_load(files["README.md"].decode().split("---\n")[1])
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

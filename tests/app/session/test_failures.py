@@ -55,7 +55,6 @@ def test_bug_is_said_with_its_file_here_and_by_a_reference_to_strangers(
     cache_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = LOCAL.fullmatch(said_of(fault("a"), public=False))
-    assert found is not None
     assert found[1] == "KeyError: 'a'"
     text = Path(found[2]).read_text()
     assert "KeyError: 'a'" in text
@@ -83,7 +82,6 @@ def test_one_bug_has_one_report_whatever_a_visitor_writes(
 
 def test_bug_of_a_child_keeps_the_childs_traceback() -> None:
     found = LOCAL.fullmatch(said_of(BugError("Traceback of the child\nOSError: no room\n"), public=False))
-    assert found is not None
     assert found[1] == "OSError: no room"
     assert "Traceback of the child" in Path(found[2]).read_text()
 

@@ -31,7 +31,6 @@ def test_umap_is_known_at_once(session: Session, role: str, dims: int) -> None:
     assert not len(LINE)
     table = session.library.open(MINILM).tables[role]
     found = session.projection(table, "umap", dims)
-    assert found is not None
     assert found.measured
     assert (found.coordinates.shape, found.method, found.name) == ((table.shape[0], dims), "umap", table.name)
     assert session.projection(table, "umap", dims) is found, "it is read once"
@@ -55,10 +54,7 @@ def test_positions_are_drawn_by_umap_without_a_job(session: Session) -> None:
         assert missing_umaps(opened, dims, session) == [["sample:bert", "position", dims]]
     panel = clouds(opened[:1], View("umap", 2), session).panels[0]
     table = opened[0].position.table
-    assert table is not None
     stored = stored_map(table, 2)
-    assert stored is not None
-    assert stored.trust is not None
     kept = f"{stored.trust.neighbours_kept.mean():.0%}".replace("%", "\u00a0%")
     assert panel.foot.startswith(f"UMAP keeps {kept} of each point’s neighbours")
     assert "rounding" not in panel.foot, "positions are exact"

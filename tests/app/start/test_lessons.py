@@ -199,8 +199,7 @@ def opened(*texts: str) -> list[Opened]:
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    found: Session = open_session(*FIRST)
-    return found
+    return open_session(*FIRST)
 
 
 def test_a_guess_comes_first(session: Session) -> None:

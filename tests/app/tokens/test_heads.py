@@ -188,14 +188,12 @@ def test_odd_tokens_are_those_of_source_and_head(tmp_path: Path) -> None:
 def test_marks_and_origin_of_added_rows_are_said(source: str) -> None:
     session = open_session(source)
     (one,) = session.open(session.first)
-    assert one.embeddings is not None
     plain = hpe.undertrained_tokens(one.embeddings, count=8)
     chat = frozenset({plain["far from the mean"].rows[0].row})
     marks = TokenMarks(added=frozenset(range(40, 60)), chat=chat)
     marked = replace(one, embeddings=replace(one.embeddings, marks=lambda: marks))
     (panel,) = odd_panels(session, marked)
     found = hpe.undertrained_tokens(marked.embeddings, count=8)  # type: ignore[arg-type]
-    assert found.origin is not None
     assert panel.subtitle.endswith(f"20 rows were added: {found.origin.sentence}.")
     first = next(part for part in panel.lists if part.name == undertrained.NAMES["far from the mean"]).rows[0]
     assert first.label.endswith("chat template)")
@@ -208,6 +206,4 @@ def test_odd_tokens_are_of_the_source_that_the_map_shows(source: str) -> None:
     session = open_session(TIED, source)
     sources = session.open(session.first)
     of_head, of_token = (undertrained.chosen(session, sources, table, TIED) for table in ("head", "token"))
-    assert of_head is not None
-    assert of_token is not None
     assert (of_head.text, of_head.words, of_token.text) == (source, "token", TIED)

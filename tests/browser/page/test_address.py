@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlencode
+
+from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import TIMEOUT
 from tests.browser.waiting import drawn, open_tab, query, unfold_bar, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 
 def _tab(page: Page) -> str:
@@ -39,7 +38,7 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
 
 def _arrays(page: Page) -> dict[str, Any]:
     """Return every number that is drawn or listed on the screen, by the key of its panel."""
-    found: dict[str, Any] = page.evaluate(
+    return page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll(".sentence-steps")].filter((one) => one.offsetWidth)
           .map((one) => ["steps", one.innerText]).concat([...document.querySelectorAll("hfposemb-row .panel")]
           .filter((panel) => panel.offsetWidth)
@@ -51,18 +50,16 @@ def _arrays(page: Page) -> dict[str, Any]:
             words: panel.querySelector(".names").innerText,
           }])))"""
     )
-    return found
 
 
 def _controls(page: Page) -> list[Any]:
     """Return what every control on the screen holds."""
-    found: list[Any] = page.evaluate(
+    return page.evaluate(
         """() => [...document.querySelectorAll("input, textarea")]
           .filter((one) => one.offsetWidth && one.type !== "file")
           .map((one) => [one.ariaLabel || one.closest("label, fieldset, .block")?.innerText.slice(0, 60) || "",
             /radio|checkbox/.test(one.type) ? one.checked : one.value])"""
     )
-    return found
 
 
 LINK = {

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import Page
 
 from tests.browser.waiting import drawn, open_tab
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 
 def test_a_term_is_explained_once_in_a_text_with_a_picture(page: Page, site: Callable[..., str]) -> None:
@@ -29,8 +27,6 @@ def test_a_term_is_explained_once_in_a_text_with_a_picture(page: Page, site: Cal
     assert len(card.inner_text()) > 30
     assert card.locator("svg path").count() == 2
     box, window = card.bounding_box(), page.viewport_size
-    assert box
-    assert window
     assert 0 <= box["x"] <= window["width"] - box["width"]
     assert 0 <= box["y"] <= window["height"] - box["height"]
     assert panel.locator(".help").is_visible(), "the text that the term is in stays"

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from playwright.sync_api import Page
 
 from tests.browser.waiting import drawn, open_tab, until
+from tests.hub import FakeHub
 from tests.hub.gpt2 import small_gpt2
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.hub import FakeHub
 
 ROWS, WIDTH = 600, 512
 

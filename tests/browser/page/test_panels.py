@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.browser.waiting import accessible, drawn, held, no_sideways_page, shifts, still, unfold_bar, until
+from playwright.sync_api import Page
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.browser.waiting import accessible, drawn, held, no_sideways_page, shifts, still, unfold_bar, until
 
 SOURCES = ("sample:gpt2", "sinusoidal:64x16")
 PLACES = """() => [...document.querySelectorAll('section.panel')]
@@ -93,7 +91,6 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
     still(page)
     assert page.evaluate(PLACES) == before
     box = drawer.bounding_box()
-    assert box
     assert box["x"] + box["width"] == page.evaluate("innerWidth"), "it is at the right edge of the window"
     assert drawer.get_by_role("row").nth(1).inner_text().startswith("0"), "a position far outside is listed"
     accessible(page)
@@ -109,7 +106,6 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
     until(page, drawer.is_visible, True)
     still(page)
     box = drawer.bounding_box()
-    assert box
     assert box["x"] == 0
     assert box["y"] + box["height"] == page.evaluate("innerHeight"), "on a phone it comes from below"
 
@@ -127,7 +123,6 @@ def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str]
     still(page)
     assert shown.locator(".plot.deep").evaluate(font) == 1.6 * small
     plot = shown.locator(".plot.deep").bounding_box()
-    assert plot
     assert plot["width"] > 0.45 * page.evaluate("innerWidth"), "the curve has half, its stripes the other"
     assert plot["height"] > 0.5 * page.evaluate("innerHeight")
     assert shown.locator(".scale-bars").is_visible(), "the scale that the row shares is beside it"

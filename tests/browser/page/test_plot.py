@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from playwright.sync_api import Browser, Locator, Page
 
 import hfposemb as hpe
 from app.components import files, theme
@@ -22,9 +23,6 @@ from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOU
 from hfposemb.tables.table import Provenance, table_of
 from tests.browser.conftest import faultless, launched
 from tests.browser.waiting import accessible, cell, drawn, held, no_sideways_page, point, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
 
 RNG = np.random.default_rng(0)
 TURNS = np.linspace(0, 12, 300)
@@ -219,7 +217,6 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
 
     # The mark of a 3-D plot lies on its point, so the pointer over it finds that point.
     centre = box(page, "a").locator("circle.mark").bounding_box()
-    assert centre
     page.mouse.move(centre["x"] + 2, centre["y"] + 2)
     page.mouse.move(centre["x"] + centre["width"] / 2, centre["y"] + centre["height"] / 2, steps=4)
     tip = box(page, "a").locator(".tip")
@@ -255,8 +252,6 @@ def test_a_row_far_outside_is_found_at_the_border(serve: Callable[..., str], pag
     assert page.locator("[data-key=a]").get_attribute("data-points") == str(len(HELIX)), "each is counted once"
     for key in "ab":
         spot, plot = box(page, key).locator("circle.mark").bounding_box(), box(page, key).bounding_box()
-        assert spot
-        assert plot
         assert plot["x"] <= spot["x"] <= plot["x"] + plot["width"] - spot["width"], "it is marked at the border"
         page.mouse.move(2, 2)
         page.mouse.move(spot["x"] + spot["width"] / 2 + 2, spot["y"] + spot["height"] / 2)
@@ -478,8 +473,6 @@ def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> No
     held(page.locator(".panel").first, "Table").click()
     no_sideways_page(page)
     first, second = (page.locator(".panel").nth(place).bounding_box() for place in (0, 1))
-    assert first
-    assert second
     assert first["y"] == second["y"]
     assert second["x"] < 360  # the next panel peeps in
     page.set_viewport_size({"width": 1440, "height": 900})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import Page
 
 from tests.browser.waiting import drawn
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 PAINTED = """(images) => images.map((image) => {
   const canvas = Object.assign(document.createElement("canvas"), { width: 200, height: 200 });

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
 
 from hfposemb.reports.atlas_page import atlas_page
 from hfposemb.surveys.survey_folder import rows_of
 from tests.atlas import ROWS
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 NAMES = "() => [...document.querySelectorAll('tr[data-row]:not([hidden]) > th')].map((head) => head.innerText.trim())"
 DOTS = "#scatter .point"
@@ -71,7 +68,6 @@ def test_any_two_figures_are_plotted_and_models_compared(atlas: Page) -> None:
     assert atlas.locator("#legend").inner_text().split() == ["not", "known", "bert", "gpt2"]
     atlas.locator(DOTS).first.scroll_into_view_if_needed()
     at = atlas.locator(DOTS).first.bounding_box()
-    assert at is not None
     atlas.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
     atlas.get_by_label("Choose sample:minilm").check()
     command = atlas.locator("#chosen-command").inner_text()

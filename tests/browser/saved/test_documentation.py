@@ -8,18 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from hfposemb.comparison.metrics import MEASURES
 from tests.browser.saved.conftest import plainly_served
 from tests.conftest import in_full
 from tests.support.installing import ROOT
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 pytestmark = in_full
 

@@ -8,10 +8,11 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 from safetensors.numpy import save
 
 import hfposemb as hpe
@@ -19,12 +20,8 @@ from hfposemb.reports.static_site import write_site
 from hfposemb.samples import folder as sample
 from tests.browser.saved.conftest import plainly_served
 from tests.browser.waiting import accessible, drawn, no_sideways_page, still, until
+from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-    from tests.hub import FakeHub
 
 PICTURES = os.environ.get("HFPOSEMB_SITE_PICTURES")
 HEADER = 100_000  # bytes of the first request for a file
@@ -96,7 +93,6 @@ def test_a_model_of_the_hub_is_read_by_its_table(page: Page, plain: str, hub: Fa
     matrix = page.locator('[data-key="positions-0"] .plot').nth(1)
     matrix.scroll_into_view_if_needed()
     box = matrix.bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.move(box["x"] + box["width"] / 2 + 2, box["y"] + box["height"] / 2)
     page.locator('[data-key="positions-1"] .cross').first.wait_for(state="attached")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 
 from tests.browser.waiting import accessible_everywhere, cell, drawn, open_tab, panel, point, until
 from tests.support.app.models import MANY, bert_and_gpt2
 from tests.support.checkpoints.quantised import forms
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 Site = Callable[..., str]
 DRAWS = 20

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import Locator, Page
 
 from app.lessons.lessons import LESSONS
 from tests.browser.waiting import drawn, query, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
 
 
 def start(page: Page, site: Callable[..., str]) -> Locator:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import Locator, Page
 
 from tests.browser import waiting
 from tests.browser.waiting import drawn, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
-
 
 SMALL = ("sinusoidal:64x16", "random:48x12")
 
@@ -32,19 +29,17 @@ def plot_of(page: Page, source: str, place: int) -> Locator:
 
 def column(plot: Locator, index: int) -> float:
     """Where a heatmap has a column, in pixels of its box."""
-    found: float = plot.evaluate(
+    return plot.evaluate(
         """(node, index) => { const { xaxis } = node.querySelector('.stage')._fullLayout;
         return xaxis._offset + xaxis.d2p(index); }""",
         index,
     )
-    return found
 
 
 def marked(page: Page, source: str, place: int) -> list[str]:
-    found: list[str] = plot_of(page, source, place).evaluate(
+    return plot_of(page, source, place).evaluate(
         "(node) => [...new Set([...node.querySelectorAll('.overlay [data-index]')].map((one) => one.dataset.index))]"
     )
-    return found
 
 
 def wait_for_mark(page: Page, index: int) -> None:

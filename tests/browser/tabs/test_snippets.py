@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import nbformat
+from playwright.sync_api import Locator, Page
 
 from app.findings.positions.position_clouds import source_panel
 from app.session.shown_positions import View
 from tests.browser.waiting import accessible, held, no_sideways_page, open_tab, still, unfold_bar, until
 from tests.support.app.sessions import open_session
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
 
 SMALL = ("sinusoidal:44x16", "random:44x16")
 
@@ -49,7 +46,6 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     session = open_session(*SMALL)
     drawn = source_panel(session.open(SMALL)[0], View(marked=43), session)
     recipe = drawn.recipe
-    assert recipe is not None
     assert fold.locator("pre").first.text_content() == recipe.python
     assert _copied(page, fold, "Python") == recipe.python
     assert _copied(page, fold, "Command line") == recipe.command

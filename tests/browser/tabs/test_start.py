@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from hfposemb.text import number
 from tests.browser.waiting import accessible_everywhere, drawn, shifts, until
 from tests.checks.planted import EMBED, llama, set_rows
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> the \u202e the $\\alpha$"
 

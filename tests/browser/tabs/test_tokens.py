@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, panel, point, still, unfold_bar, until
 from tests.support.app.models import MANY, WORDS, bert_and_gpt2
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 Site = Callable[..., str]
 
@@ -138,7 +135,6 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     plan.get_by_role("heading", name="Unused slots, other scripts and numbers form islands in MiniLM").wait_for()
     assert "30,522 tokens of MiniLM" in plan.inner_text()
     queen = panel(page, "neighbours").get_by_role("option", name=re.compile(r"^queen \.")).bounding_box()
-    assert queen
     assert queen["y"] + queen["height"] < 900
     # A class, from the keyboard.
     plan.get_by_role("button", name="unused 994").press("Enter")
@@ -158,7 +154,6 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     # A shape, which takes the place of the search and is in a link.
     plan.get_by_role("button", name="Box").click()
     box = plan.locator(".plot").bounding_box()
-    assert box
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 310)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 420, steps=4)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from playwright.sync_api import Page
 
 from app.tabs.training import Handlers
 from tests.browser.waiting import drawn, panel, query, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[24]*"
 """Four steps: 200, 400, 450 and 2,000."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Locator, Page
 
 from app.findings.words import sum_view
 from tests.browser.waiting import accessible_everywhere, drawn, still, unfold_bar, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
 
 SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
 
@@ -61,7 +58,6 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     slider = page.locator('input[type="range"]:visible')
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
-    assert box
     page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] / 2, steps=4)
@@ -115,7 +111,6 @@ def test_one_screen_answers_the_question_and_links_open_folds(opened: Page, site
     assert page.evaluate("scrollY") == 0
     for key in ("finding", "survival"):
         box = title(page, key).bounding_box()
-        assert box
         assert box["y"] < 700
     assert page.evaluate("document.documentElement.scrollHeight") <= 1600
     page.goto(f"{site(*SOURCES)}?tab=words&head=1")  # older than the fold
