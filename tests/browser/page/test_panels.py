@@ -110,7 +110,9 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
     assert box["y"] + box["height"] == page.evaluate("innerHeight"), "on a phone it comes from below"
 
 
-def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str], page: Page) -> None:
+def test_a_panel_has_the_whole_window_gives_it_back_and_is_saved_as_a_page(
+    site: Callable[..., str], page: Page, offline: Page, tmp_path: Path
+) -> None:
     open_page(page, site)
     first = page.locator(".panel[data-key^='shape ']").first
     first.evaluate("(node) => node.scrollIntoView({block: 'center'})")
@@ -141,13 +143,9 @@ def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str]
     assert first.locator(".more").evaluate("(node) => node === document.activeElement")
     assert first.locator(".plot.deep").evaluate(font) == small
 
-
-def test_a_saved_page_draws_without_a_network(
-    site: Callable[..., str], page: Page, offline: Page, tmp_path: Path
-) -> None:
-    open_page(page, site)
+    # What it is saved as draws without a network.
     with page.expect_download() as download:
-        held(page.locator(".panel[data-key^='shape ']").first, "HTML").click()
+        held(first, "HTML").click()
     assert download.value.suggested_filename == "demo-gpt-2.html"
     saved = tmp_path / "saved.html"
     download.value.save_as(saved)

@@ -157,7 +157,7 @@ def shown(browser: Browser) -> Iterator[Page]:
 def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], page: Page) -> None:
     replies: list[tuple[str, int]] = []
     page.on("response", lambda reply: replies.append((reply.url, int(reply.headers.get("content-length", 0)))))
-    labels = [f"token {i}" for i in range(len(CLOUD))]
+    labels = ["=1+1", 'a, "b"', "<b>", *(f"token {i}" for i in range(3, len(CLOUD)))]
     show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
 
     read = "(node, axis) => Array.from(node.querySelector('.stage').data[0][axis])"
@@ -176,6 +176,45 @@ def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], pa
     assert sum(url.endswith("labels.json") for url, _ in replies) == 1
     value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
     assert len(json.dumps(value)) < 12_000, "it holds no long list"
+    a_table_stands_behind_every_plot(page, labels)
+
+
+def read_csv(page: Page, button: Locator) -> list[list[str]]:
+    with page.expect_download() as download:
+        button.click()
+    assert download.value.suggested_filename.endswith(".csv")
+    return list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))
+
+
+def a_table_stands_behind_every_plot(page: Page, labels: list[str]) -> None:
+    """Check the tables of a cloud with these labels and of a helix beside its cosines."""
+    cloudy = page.locator("[data-key=b]")
+    assert not cloudy.locator("table").count()
+    held(cloudy, "Table").press("Enter")
+    assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
+    first = cloudy.get_by_role("row").nth(1)
+    assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
+    assert first.get_by_role("cell").first.inner_text() == "=1+1"
+    assert cloudy.get_by_role("row").count() == 101
+    assert "the first 100 of 5,000 rows" in cloudy.locator("caption").inner_text()
+
+    _, *rows = read_csv(page, cloudy.get_by_role("button", name="CSV"))
+    assert [int(row[0]) for row in rows] == list(range(len(CLOUD)))[::-1]
+    assert [row[1] for row in rows] == ["'=1+1", *labels[1:]]
+    assert np.allclose([[float(cell) for cell in row[2:]] for row in rows], CLOUD, rtol=1e-6)
+
+    cloudy.locator(".sheet").press("Escape")
+    assert not cloudy.locator("table").count()
+    assert cloudy.locator(".more").evaluate("(node) => node === document.activeElement")
+
+    held(page.locator("[data-key=a]"), "Table").click()
+    files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
+    header, *rows = read_csv(page, files.nth(0))
+    assert header == ["position", "x", "y", "z"]
+    assert np.allclose([[float(cell) for cell in row[1:]] for row in rows], HELIX, rtol=1e-6)
+    header, *rows = read_csv(page, files.nth(1))
+    assert header == ["position", *map(str, range(len(HELIX)))]
+    assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
 
 
 def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: Page) -> None:
@@ -486,46 +525,6 @@ def test_png_is_written_in_the_browser(shown: Page) -> None:
             held(shown.locator("[data-key=d]"), name).click()
         assert download.value.suggested_filename == f"panel-d.{name.lower()}"
         assert download.value.path().read_bytes().startswith(start)
-
-
-def read_csv(page: Page, button: Locator) -> list[list[str]]:
-    with page.expect_download() as download:
-        button.click()
-    assert download.value.suggested_filename.endswith(".csv")
-    return list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))
-
-
-def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page) -> None:
-    labels = ["=1+1", 'a, "b"', "<b>", *(f"token {i}" for i in range(3, len(CLOUD)))]
-    show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
-
-    cloudy = page.locator("[data-key=b]")
-    assert not cloudy.locator("table").count()
-    held(cloudy, "Table").press("Enter")
-    assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
-    first = cloudy.get_by_role("row").nth(1)
-    assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
-    assert first.get_by_role("cell").first.inner_text() == "=1+1"
-    assert cloudy.get_by_role("row").count() == 101
-    assert "the first 100 of 5,000 rows" in cloudy.locator("caption").inner_text()
-
-    _, *rows = read_csv(page, cloudy.get_by_role("button", name="CSV"))
-    assert [int(row[0]) for row in rows] == list(range(len(CLOUD)))[::-1]
-    assert [row[1] for row in rows] == ["'=1+1", *labels[1:]]
-    assert np.allclose([[float(cell) for cell in row[2:]] for row in rows], CLOUD, rtol=1e-6)
-
-    cloudy.locator(".sheet").press("Escape")
-    assert not cloudy.locator("table").count()
-    assert cloudy.locator(".more").evaluate("(node) => node === document.activeElement")
-
-    held(page.locator("[data-key=a]"), "Table").click()
-    files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
-    header, *rows = read_csv(page, files.nth(0))
-    assert header == ["position", "x", "y", "z"]
-    assert np.allclose([[float(cell) for cell in row[1:]] for row in rows], HELIX, rtol=1e-6)
-    header, *rows = read_csv(page, files.nth(1))
-    assert header == ["position", *map(str, range(len(HELIX)))]
-    assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
 
 
 def test_files_are_shared_and_bounded() -> None:

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Locator, Page
 
 from app.findings.words import sum_view
 from tests.browser.waiting import accessible_everywhere, drawn, still, unfold_bar, until
 
 SOURCES = ("sample:bert", "sample:gpt2", "sinusoidal:64x16")
-
-
-@pytest.fixture
-def opened(site: Callable[..., str], page: Page) -> Page:
-    """The tab, as its question on Start leads to it."""
-    page.goto(site(*SOURCES))
-    drawn(page)
-    page.get_by_role("link", name="Why does adding positions not destroy words?").click()
-    title(page, "survival").wait_for()
-    drawn(page)
-    return page
 
 
 def title(page: Page, key: str) -> Locator:
@@ -40,8 +28,13 @@ def mark(page: Page, key: str) -> float:
     return float(stage.evaluate("(stage) => stage.layout.shapes[0].x0"))
 
 
-def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Page) -> None:
-    page = opened
+def test_a_slider_a_sentence_a_word_another_order_and_other_positions(site: Callable[..., str], page: Page) -> None:
+    page.goto(site(*SOURCES))
+    drawn(page)
+    page.get_by_role("link", name="Why does adding positions not destroy words?").click()
+    title(page, "survival").wait_for()
+    drawn(page)
+    one_screen(page)
 
     def says(amplitude: str, said: bool = True) -> None:
         until(page, lambda: f" {amplitude}×, words keep " in title(page, "finding").inner_text(), said)
@@ -104,15 +97,18 @@ def test_a_slider_a_sentence_a_word_another_order_and_other_positions(opened: Pa
     assert page.locator(".panel.error:visible").count() == 0
 
 
-def test_one_screen_answers_the_question_and_links_open_folds(opened: Page, site: Callable[..., str]) -> None:
-    page = opened
+def one_screen(page: Page) -> None:
+    """Check that a screen answers the question that led here."""
     page.set_viewport_size({"width": 1440, "height": 900})
     still(page)
     assert page.evaluate("scrollY") == 0
     for key in ("finding", "survival"):
-        box = title(page, key).bounding_box()
-        assert box["y"] < 700
+        assert title(page, key).bounding_box()["y"] < 700
     assert page.evaluate("document.documentElement.scrollHeight") <= 1600
+    page.set_viewport_size({"width": 1440, "height": 1000})
+
+
+def test_links_open_folds_and_the_tab_is_accessible(site: Callable[..., str], page: Page) -> None:
     page.goto(f"{site(*SOURCES)}?tab=words&head=1")  # older than the fold
     title(page, "logit-map").wait_for()
     top = page.locator(".fold-logits")
