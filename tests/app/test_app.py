@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -24,7 +22,6 @@ from hfposemb.app.findings import chosen_word
 from hfposemb.app.findings.tokens import token_map, token_neighbours, token_search, word_pairs
 from hfposemb.app.jobs.fetching import Fetch
 from hfposemb.app.jobs.queue import LINE
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.background_jobs import BackgroundJob
 from hfposemb.app.session.kept import Kept, size_of
 from hfposemb.app.session.library import Library
@@ -37,7 +34,8 @@ from hfposemb.errors import HfposembError, SourceError
 from hfposemb.tables.embeddings import LazyMapping
 from hfposemb.text import number
 from tests.support.app.models import HOSTILE, WORDS, anisotropic, bert_and_gpt2, checkpoint
-from tests.support.app.sessions import open_session, rows_of
+from tests.support.app.sessions import computed, open_session, rows_of
+from tests.support.processes.waiting import unused_port
 
 # --- weight ----------------------------------------------------------------------------------------------------------
 
@@ -65,7 +63,7 @@ def test_tabs_have_nothing_between_them() -> None:
 # --- kept and shared -------------------------------------------------------------------------------------------------
 
 
-def test_kept_is_bounded_by_bytes_and_drops_the_longest_unused() -> None:
+def test_kept_is_bounded_by_bytes_and_entries_and_drops_the_longest_unused() -> None:
     kept = Kept(4_000)
     for name in "abc":
         kept.make(name, lambda: np.zeros(150))
@@ -75,13 +73,10 @@ def test_kept_is_bounded_by_bytes_and_drops_the_longest_unused() -> None:
     assert kept.get("b") is None
     assert kept.get("a") is not None
     assert kept.get("d") is not None
-
-
-def test_kept_is_bounded_by_entries() -> None:
-    kept = Kept(10**9, entries=3)
+    few = Kept(10**9, entries=3)
     for key in range(10):
-        kept.make(key, lambda: 1)
-    assert len(kept) == 3
+        few.make(key, lambda: 1)
+    assert len(few) == 3
 
 
 def test_what_two_ask_for_is_made_once() -> None:
@@ -134,12 +129,9 @@ def test_a_source_whose_table_fails_leaves_nobody_waiting() -> None:
     assert kept.make("key", lambda: "now") == "now"
 
 
-def test_size_counts_tables_before_they_are_read() -> None:
+def test_size_counts_tables_before_they_are_read_labels_and_configuration(tmp_path: Path) -> None:
     assert size_of(hpe.extract("random:1000x64")) >= 1000 * 64 * 4
     assert size_of(hpe.project(hpe.extract("random:50x4").token)) >= 50 * 2 * 4
-
-
-def test_size_of_a_source_counts_its_labels_and_configuration(tmp_path: Path) -> None:
     words = [f"{row:0100}" for row in range(5_000)]
     path = checkpoint(tmp_path / "narrow", words, np.zeros((len(words), 2), np.float32))
     library, need = Library(), ("token",)
@@ -169,7 +161,6 @@ def test_sources_in_turn_stay_within_the_budget() -> None:
     for row in range(12):
         source = library.open(f"random:{100 + row}x32")
         table = source.position.table
-        assert table is not None
         library.result(table, ("cosines",), lambda table=table: hpe.similarity(table))
         held.append(weakref.ref(source))
         assert library.sources.nbytes <= 60_000
@@ -222,9 +213,7 @@ def test_first_paint_needs_no_event() -> None:
 
 
 def test_launch_sets_what_only_a_launch_may_set() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     blocks = app.launch(TWO, port=port, public=True, warm=False, prevent_thread_lock=True, quiet=True)
     try:
         config = json.loads(urlopen(f"http://127.0.0.1:{port}/config", timeout=60).read())
@@ -293,11 +282,9 @@ def test_a_table_that_is_anisotropic_says_so_and_is_centred(tmp_path: Path) -> N
     assert [row.value for row in moved.lists[0].rows] == wanted.values.tolist()
     assert "mean cosine" not in moved.subtitle
     assert "(centred cosine " in moved.title
-    assert moved.recipe is not None
     assert "centred=True" in moved.recipe.python
     assert moved.recipe.command.endswith("--centred")
     (matrix,) = word_pairs.pair_panels(session, opened, "king, queen", centred=True).panels
-    assert matrix.recipe is not None
     assert "centred=True" in matrix.recipe.python
     assert f"mean cosine of {common}" in word_pairs.pair_panels(session, opened, "king, queen").panels[0].foot
     assert (
@@ -352,15 +339,13 @@ def asked(session: Session, source: str) -> Panel:
     """Return the panel of the map as the tab first asks for it."""
     word = chosen_word.Word("king")
     controls = token_map.MapControls(None, "PCA", "2-D", "Class", word)
-    panel: Panel = token_map.asked_map(session, session.open((source,)), controls)[1][0]
-    return panel
+    return token_map.asked_map(session, session.open((source,)), controls)[1][0]
 
 
 def draw(session: Session, source: str, *, method: str = "pca", color: str = "Class", word: str = "king") -> Panel:
     """Return the panel of a source's map."""
     opened = session.open((source,))[0]
     projection = session.projection(opened.embeddings.token, method, 2)  # type: ignore[union-attr]
-    assert projection is not None
     return token_map.map_panels(session, opened, projection, color, chosen_word.Word(word))[0]
 
 
@@ -404,20 +389,16 @@ def test_umap_is_only_drawn_once_computed() -> None:
     session = open_session()
     table = session.open(("random:60x8",))[0].embeddings.token  # type: ignore[union-attr]
     assert session.projection(table, "umap", 2) is None
-
-    async def said() -> list[str]:
-        steps = session.jobs.run(Visitor("page"), "tokens", [["random:60x8", "token", 2]], session.jobs.layout)
-        return [str(progress) async for progress in steps]
-
-    assert asyncio.run(said())[0] == "starting"
+    wanted = [["random:60x8", "token", 2]]
+    assert str(computed(session, wanted, session.jobs.layout)[0]) == "starting"
     assert session.projection(table, "umap", 2) is not None
-    assert not asyncio.run(said()), "it is computed once"
+    assert not computed(session, wanted, session.jobs.layout), "it is computed once"
     assert not len(LINE)
-    assert BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
-    assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [["a", "token", 3]])
-    assert not BackgroundJob.failed({"ok": False, "wanted": [["a", "token", 2]]}, [])
-    assert not BackgroundJob.failed({"ok": True, "wanted": [["a", "token", 2]]}, [["a", "token", 2]])
-    assert not BackgroundJob.failed({}, [["a", "token", 2]])
+    failed = {"ok": False, "wanted": wanted}
+    assert BackgroundJob.failed(failed, wanted)
+    for done, asked_for in ((failed, [["random:60x8", "token", 3]]), (failed, []), (failed | {"ok": True}, wanted)):
+        assert not BackgroundJob.failed(done, asked_for)
+    assert not BackgroundJob.failed({}, wanted)
 
 
 def test_search_by_text_id_and_pattern(pair: tuple[str, str]) -> None:

@@ -153,7 +153,6 @@ def test_jobs_open_what_is_in_memory() -> None:
 def lent_rows(text: str) -> int:
     """Open a source as a job in a child process does."""
     found = lent(text)
-    assert found is not None
     return found.tables["position"].shape[0]
 
 

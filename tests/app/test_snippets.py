@@ -25,13 +25,7 @@ from hfposemb.tables.table import Provenance
 from tests.architectures.tiny import build
 from tests.reference import CHAPTERS
 from tests.support.app.printed import printed_wrong
-from tests.support.app.views import (
-    Page,
-    View,
-    checked,
-    opened_page,
-    views_of,
-)
+from tests.support.app.views import Page, View, checked, opened_page, views_of
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -72,14 +66,12 @@ def test_every_view_of_the_samples_is_given_by_its_snippet(samples: Page, tab: s
     checked(views_of(samples, tab), least=least)
 
 
-@pytest.mark.parametrize(("tab", "least"), [("positions", 20)])
-def test_every_view_of_mechanisms_is_given_by_its_snippet(mechanisms: Page, tab: str, least: int) -> None:
-    checked(views_of(mechanisms, tab), least=least)
+def test_every_view_of_mechanisms_is_given_by_its_snippet(mechanisms: Page) -> None:
+    checked(views_of(mechanisms, "positions"), least=20)
 
 
-@pytest.mark.parametrize(("tab", "least"), [("positions", 12)])
-def test_every_view_of_parts_is_given_by_its_snippet(parts: Page, tab: str, least: int) -> None:
-    checked(views_of(parts, tab), least=least)
+def test_every_view_of_parts_is_given_by_its_snippet(parts: Page) -> None:
+    checked(views_of(parts, "positions"), least=12)
 
 
 def test_every_row_of_panels_is_among_the_views(samples: Page) -> None:
@@ -102,7 +94,6 @@ def test_probes_are_given_by_their_snippet() -> None:
     opened = page.session.at("positions").open(page.session.first)
     assert "recipe" not in probing.table(opened, page.session), "nothing was measured yet"
     table = opened[0].position.table
-    assert table is not None
     found, noise = position_probes(table), position_probes(noise_like(table), seeds=range(2))
     key = page.session.library.result_key(table, ("probes",))
     page.session.library.results.put(key, {name: (found[name], noise[name]) for name in found})
@@ -175,11 +166,9 @@ def test_command_lines_of_other_sources_give_what_is_shown(
 # --- how a view is cited ----------------------------------------------------------------------------------------------
 
 
-def opened_as(text: str, commit: str | None = None, shape: tuple[int, int] = (4, 3)) -> Opened:
+def opened_as(text: str, commit: str | None = None) -> Opened:
     """Return a source as if it had been read at a commit."""
-    table = hpe.from_arrays(position=np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)).position.table
-    assert table is not None
-    found = hpe.from_arrays(position=table.vectors)
+    found = hpe.from_arrays(position=np.arange(12, dtype=np.float32).reshape(4, 3))
     tables = {"position": replace(found.tables["position"], provenance=Provenance(text, commit=commit))}
     return Opened(text, "x", "", "", replace(found, tables=tables))
 
@@ -195,7 +184,6 @@ def test_a_source_of_the_hub_is_pinned_to_what_was_read() -> None:
 def test_a_citation_names_version_sources_and_hashes(samples: Page) -> None:
     panels = [view.shown for view in views_of(samples, "positions") if isinstance(view.shown, Panel)]
     panel = next(panel for panel in panels if panel.key == "norms")
-    assert panel.recipe is not None
     said = panel.recipe.citation(panel.title, today=date(2026, 11, 22))
     digest = hpe.extract("sample:gpt2").tables["position"].digest
     assert said.startswith("@misc{hfposemb,\n  title = {{")
@@ -215,28 +203,23 @@ def test_titles_and_names_are_text_to_bibtex() -> None:
 
 
 def test_nothing_is_read_from_the_hub_for_a_citation() -> None:
-    commit, source = "607a30d783dfa663caf39e06633721c8d4cfcd7e", opened_as("owner/name", "6" * 40)
+    source = opened_as("owner/name", "6" * 40)
     recipe = writing.recipe("logit shares", [source], roles=("token", "position"), text="a")
     assert recipe.sources == (f"owner/name@{'6' * 40}",)
-    assert commit not in recipe.python
     assert "digest" not in vars(source.embeddings.tables["position"])  # type: ignore[union-attr]
 
 
-def test_what_is_typed_is_a_literal() -> None:
+def test_what_is_typed_is_a_literal_and_local_paths_are_told_apart(tmp_path: Path) -> None:
     text = "$text ${source}\n'\"\\"
     made = writing.recipe("logit shares", [opened_as("sample:bert")], text=text)
     assert text in [node.value for node in ast.walk(ast.parse(made.python)) if isinstance(node, ast.Constant)]
-
-
-def test_local_paths_are_told_apart(tmp_path: Path) -> None:
+    assert not made.local
     assert writing.recipe("logit shares", [opened_as(str(tmp_path))], text="a").local
-    assert not writing.recipe("logit shares", [opened_as("sample:bert")], text="a").local
 
 
 def test_a_row_sends_its_recipes_whole(samples: Page) -> None:
     shown = (view.shown for view in views_of(samples, "words"))
     panel = next(one for one in shown if isinstance(one, Panel) and one.source is None)
-    assert panel.recipe is not None
     row = PanelRow((), scope="x", render=False)
     long = replace(panel.recipe, python=panel.recipe.python * 200)
     for recipe in (panel.recipe, long):

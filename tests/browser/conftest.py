@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,8 +147,8 @@ def own_site(serve: Callable[..., str]) -> Callable[..., str]:
 
 
 @contextmanager
-def faultless(browser: Browser) -> Iterator[Page]:
-    """Open a page of 1440 × 1000 in its own context, and fail if it logs an error or asks an outside host.
+def faultless(browser: Browser, *, home: Collection[str] = HOME) -> Iterator[Page]:
+    """Open a page of 1440 × 1000 in its own context, and fail if it logs an error or asks another host than ``home``.
 
     An event that was running when the test went to another page may log that it was aborted; without a navigation
     after it that is an error as well.
@@ -165,7 +165,7 @@ def faultless(browser: Browser) -> Iterator[Page]:
 
     def request(asked: Request) -> None:
         url = urlsplit(asked.url)
-        if url.scheme not in ("data", "blob") and url.hostname not in HOME:
+        if url.scheme not in ("data", "blob", "file") and url.hostname not in home:
             faults.append(f"left the machine: {asked.url[:200]}")
 
     page.on("request", request)
@@ -183,4 +183,11 @@ def faultless(browser: Browser) -> Iterator[Page]:
 def page(browser: Browser, serve: Callable[..., str]) -> Iterator[Page]:
     """A page of a single test. It ends before the apps of the test do, as without its app a page logs an error."""
     with faultless(browser) as page:
+        yield page
+
+
+@pytest.fixture
+def offline(browser: Browser) -> Iterator[Page]:
+    """A page for files, which must ask no server."""
+    with faultless(browser, home=()) as page:
         yield page

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+from urllib.parse import parse_qs
 
 from axe_playwright_python.sync_playwright import Axe
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page
 
 Value = TypeVar("Value")
 
@@ -56,6 +55,11 @@ def until(page: Page, read: Callable[[], Value], expected: Value | Callable[[Val
     return found
 
 
+def query(page: Page) -> dict[str, list[str]]:
+    """Return what the address of the page says is shown."""
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+
+
 def open_tab(page: Page, name: str) -> None:
     """Click a tab and wait until it is the one that is open, and drawn."""
     tab = page.get_by_role("tab", name=name, exact=True)
@@ -89,7 +93,6 @@ def point(page: Page, plot: Locator, where: str) -> tuple[float, float]:
     """Return a place of the window in a plot: ``where`` is a function of the stage that returns pixels of its box."""
     still(page)
     box = plot.bounding_box()
-    assert box
     x, y = plot.evaluate(f"(node) => ({where})(node.querySelector('.stage'))")
     return box["x"] + x, box["y"] + y
 
@@ -102,12 +105,12 @@ def accessible(page: Page, within: str | None = None) -> None:
     assert not said, json.dumps(said, indent=1)
 
 
-def no_sideways_page(page: Page, width: int = 360, height: int = 780) -> None:
+def no_sideways_page(page: Page) -> None:
     """Make the window a phone's, and fail if the page is wider."""
-    page.set_viewport_size({"width": width, "height": height})
-    until(page, lambda: page.evaluate("document.documentElement.scrollWidth"), lambda wide: wide <= width)
+    page.set_viewport_size({"width": 360, "height": 780})
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth"), lambda wide: wide <= 360)
     still(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def accessible_everywhere(page: Page) -> None:
@@ -139,7 +142,6 @@ def drag(page: Page, selector: str, start: tuple[float, float], end: tuple[float
     """Drag the pointer over an element, from one share of its width and height to another."""
     page.locator(selector).scroll_into_view_if_needed()
     box = page.locator(selector).bounding_box()
-    assert box is not None
     (x0, y0), (x1, y1) = ((box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in (start, end))
     page.mouse.move(x0, y0)
     page.mouse.down()

@@ -31,25 +31,23 @@ def interrupted(folder: Path, module: str, *command: str) -> subprocess.Complete
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "hfposemb.cli.main",
-        "argparse",
-        "tempfile",
-        "numpy",
-        "hfposemb.models.extraction",
-        "hfposemb.models.summary",
-    ],
+MODULES = (
+    "hfposemb.cli.main",
+    "argparse",
+    "tempfile",
+    "numpy",
+    "hfposemb.models.extraction",
+    "hfposemb.models.summary",
 )
-def test_ctrl_c_during_an_import_is_one_line(module: str, tmp_path: Path) -> None:
-    done = interrupted(tmp_path, module, str(SCRIPT), "info", "sample:bert")
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [*((module, (str(SCRIPT),)) for module in MODULES), (MODULES[0], (sys.executable, "-m", "hfposemb"))],
+)
+def test_ctrl_c_during_an_import_is_one_line(module: str, command: tuple[str, ...], tmp_path: Path) -> None:
+    done = interrupted(tmp_path, module, *command, "info", "sample:bert")
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "hfposemb: stopped\n")
-
-
-def test_so_is_it_for_python_m(tmp_path: Path) -> None:
-    done = interrupted(tmp_path, "hfposemb.cli.main", sys.executable, "-m", "hfposemb", "info", "sample:bert")
-    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "hfposemb: stopped\n")
 
 
 def test_ctrl_c_that_a_shell_ignores_stays_ignored(tmp_path: Path) -> None:

@@ -124,8 +124,7 @@ def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
         text += line
         if line == "}\n":
             break
-    found: dict[str, Any] = json.loads(text)
-    return found
+    return json.loads(text)
 
 
 def _refused(constant: str) -> None:

@@ -14,15 +14,10 @@ from hfposemb.cli.main import main
 ROWS = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
 
 
-@pytest.fixture
-def odd(tmp_path: Path) -> Path:
-    """Return a checkpoint with names that nothing knows."""
-    save_file({"encoder.lookup": ROWS, "norm.scale": ROWS[0]}, tmp_path / "model.safetensors")
-    return tmp_path
-
-
-def test_a_tensor_by_its_name(odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = odd / "table.npy"
+def test_a_tensor_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a checkpoint with names that nothing knows."""
+    odd, out = tmp_path, tmp_path / "table.npy"
+    save_file({"encoder.lookup": ROWS, "norm.scale": ROWS[0]}, odd / "model.safetensors")
     assert main(["info", str(odd)]) == 1
     assert "name one: ?token=TENSOR" in capsys.readouterr().err
     assert main(["extract", str(odd), "--tensor", "encoder.lookup", "--out", str(out)]) == 0
@@ -32,15 +27,7 @@ def test_a_tensor_by_its_name(odd: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["neighbours", str(odd), "5", "--tensor", "encoder.lookup", "-k", "2", "--json"]) == 0
     assert main(["extract", str(odd), "--tensor", "norm.scale", "--out", str(out)]) == 1
     assert "has the shape [8]; a table needs" in capsys.readouterr().err
-
-
-def test_one_table_is_chosen_once(odd: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["extract", str(odd), "--tensor", "encoder.lookup", "--table", "token", "--out", str(odd / "x.npy")]
-    assert main(given) == 1
+    assert main(["extract", str(odd), "--tensor", "encoder.lookup", "--table", "token", "--out", str(out)]) == 1
     assert capsys.readouterr().err == "hfposemb: give --table or --tensor, not both\n"
-
-
-def test_rows_by_label(tmp_path: Path) -> None:
-    out = tmp_path / "rows.npy"
     assert main(["extract", "sample:gpt2", "--rows", "king", "queen", "--out", str(out)]) == 0
     np.testing.assert_array_equal(np.load(out), hpe.extract("sample:gpt2").token[["king", "queen"]])

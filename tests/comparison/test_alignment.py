@@ -29,12 +29,9 @@ from hfposemb.comparison.alignment import (
 from hfposemb.comparison.table_side import TableSide
 from hfposemb.tables.null_comparison import Null, Side, beside
 from hfposemb.text import number
+from tests.support.made_tables import noise
 
 Rows = NDArray[np.float64]
-
-
-def noise(rows: int, width: int, seed: int = 0) -> Rows:
-    return np.random.default_rng(seed).standard_normal((rows, width))
 
 
 def turned(rows: Rows, seed: int) -> Rows:

@@ -28,6 +28,7 @@ from hfposemb.tables.embeddings import Embeddings, from_arrays
 from hfposemb.tables.encodings import Absolute
 from hfposemb.tables.rotary import Rotary
 from hfposemb.tables.table import EmbeddingTable, Provenance, table_of
+from tests.support.made_tables import noise
 
 
 def _table(vectors: np.ndarray, name: str = "made") -> EmbeddingTable:
@@ -106,7 +107,7 @@ def test_reference_figures(compared: Comparison) -> None:
     )
 
 
-def test_what_a_source_has_not_says_why(compared: Comparison) -> None:
+def test_what_a_source_has_not_says_why_and_is_null_in_json(compared: Comparison) -> None:
     minilm, computed, rotary = compared.sources
     assert "no neighbours for zzzq: no token is spelled so, or its row has no direction" in minilm.notes
     assert "zzzq" not in minilm.neighbours
@@ -115,18 +116,14 @@ def test_what_a_source_has_not_says_why(compared: Comparison) -> None:
     assert rotary.position_shape is None
     assert "rotary positions have no vector" in rotary.metrics["translation invariance"].note
     assert all(figure.note for source in compared.sources for figure in source.metrics.values() if figure.value is None)
-
-
-def test_json_has_null_for_what_cannot_be_had(compared: Comparison) -> None:
-    found = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
-    assert found["words"] == ["king", "zzzq"]
-    minilm, computed, _ = found["sources"]
-    assert minilm["metrics"]["translation invariance"]["value"] == pytest.approx(0.491, abs=5e-4)
-    assert computed["metrics"]["token mean norm"]["value"] is None
-    assert computed["metrics"]["token mean norm"]["note"]
-    assert minilm["neighbours"]["king"][0]["label"] == "kings"
-    assert computed["position_shape"] == [512, 384]
-    assert computed["token_shape"] is None
+    plain = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
+    assert plain["words"] == ["king", "zzzq"]
+    words, sines, _ = plain["sources"]
+    assert words["metrics"]["translation invariance"]["value"] == pytest.approx(0.491, abs=5e-4)
+    assert sines["metrics"]["token mean norm"]["value"] is None
+    assert sines["metrics"]["token mean norm"]["note"]
+    assert words["neighbours"]["king"][0]["label"] == "kings"
+    assert (sines["position_shape"], sines["token_shape"]) == ([512, 384], None)
 
 
 def test_the_text_is_a_table_with_a_column_for_each_source(compared: Comparison) -> None:
@@ -173,30 +170,19 @@ def test_tables_too_small_or_without_answer_have_notes() -> None:
 
 
 def test_the_null_has_the_figures_of_noise() -> None:
-    noise = np.random.default_rng(0).normal(0, 0.02, (512, 384))
-    figures = compare(_source("noise", position=noise), draws=0).sources[0].metrics
+    figures = compare(_source("noise", position=0.02 * noise(512, 384)), draws=0).sources[0].metrics
     assert figures["translation invariance"].value == pytest.approx(0.004, abs=5e-4)
     assert figures["mean cosine at distance 1"].value == pytest.approx(0, abs=0.01)
     assert figures["IsoScore"].value == pytest.approx(figures["IsoScore of noise"].value, abs=0.005)
     assert figures["norm of position 0"].value == pytest.approx(0.39, abs=0.005)
 
 
-def test_the_same_source_twice_has_the_same_figures() -> None:
-    source = _source("twin", position=np.random.default_rng(0).normal(size=(20, 4)))
+def test_the_same_source_twice_has_the_same_figures_and_several_parts_are_named() -> None:
+    table = _table(noise(20, 4))
+    source = Embeddings("pair", {}, {"encoder": Absolute(table), "decoder": Absolute(table)})
     first, second = compare(source, source, draws=5).sources
     assert first == second
-
-
-def test_several_parts_are_named() -> None:
-    table = _table(np.random.default_rng(0).normal(size=(20, 4)))
-    source = Embeddings("pair", {}, {"encoder": Absolute(table), "decoder": Absolute(table)})
-    said = "positions of the part encoder; others: decoder"
-    assert said in compare(source, draws=0).sources[0].notes
-
-
-def test_wrong_calls_say_what_is_right() -> None:
-    with pytest.raises(InputError, match="at least one source"):
-        compare()
+    assert "positions of the part encoder; others: decoder" in first.notes
 
 
 def test_pairs_stand_beside_chance() -> None:
@@ -219,32 +205,29 @@ def test_pairs_stand_beside_chance() -> None:
     assert moves.most[0].label.strip() in text
 
 
-def test_figures_stand_beside_chance() -> None:
+def test_figures_stand_beside_chance_where_it_is_drawn() -> None:
     source = extract("sample:gpt2")
-    found = compare(source, words=(), draws=12).sources[0].metrics
+    whole = compare(source, words=(), draws=12)
+    found = whole.sources[0].metrics
     kinds = {name: None if figure.null is None else figure.null.kind for name, figure in found.items()}
     assert {name for name, kind in kinds.items() if kind} == {"token mean norm", "token anisotropy", "token IsoScore"}
     assert set(found["effective rank"].references) == {"untrained", "sinusoid"}
     positions = {measure.name for measure in METRICS if measure.section == "position" and measure.extra is None}
-    without = {name for name in positions if not found[name].references}
-    assert without == {"IsoScore of noise", "break at position"}
+    assert {name for name in positions if not found[name].references} == {"IsoScore of noise", "break at position"}
     for figure in found.values():
         if figure.null is not None:
             assert figure.null.observed == figure.value
             assert figure.null.low <= figure.null.mean <= figure.null.high
             assert (figure.null.draws, figure.null.seed) == (12, 0)
-    text = str(compare(source, words=(), draws=12))
+    text = str(whole)
     assert re.search(r"effective rank +[\d.]+ \[[\d.]+ \| [\d.]+\]\n", text)
     assert re.search(r"token IsoScore +[\d.]+ \[[\d.]+, [\d.]+\]", text)
     assert "of an untrained table and of a sinusoid" in text
-
-
-def test_no_draws_no_nulls() -> None:
-    found = compare(extract("sample:bert"), extract("sample:gpt2"), words=(), draws=0)
-    assert all(figure.null is None for source in found.sources for figure in source.metrics.values())
-    assert [dict(pair.measures) for pair in found.pairs] == [{}, {}]
-    assert all(set(pair.observed) == set(MEASURES) for pair in found.pairs)
-    assert "In brackets" not in str(found)
+    without = compare(extract("sample:bert"), source, words=(), draws=0)
+    assert all(figure.null is None for one in without.sources for figure in one.metrics.values())
+    assert [dict(pair.measures) for pair in without.pairs] == [{}, {}]
+    assert all(set(pair.observed) == set(MEASURES) for pair in without.pairs)
+    assert "In brackets" not in str(without)
 
 
 def test_nulls_are_kept(tmp_path: Path) -> None:
@@ -280,7 +263,7 @@ def test_rows_that_stand_out_are_left_out() -> None:
 
 
 def test_figures_on_request() -> None:
-    source = _source("both", position=sinusoidal(14, 4).position.table.vectors, token=_noise(60, 4))  # type: ignore[union-attr]
+    source = _source("both", position=sinusoidal(14, 4).position.table.vectors, token=noise(60, 4))  # type: ignore[union-attr]
     found = compare(source, words=(), draws=3, run=Run(extras=("probes", "sums"))).sources[0].metrics
     probe = found["absolute probe, error"]
     assert probe.value is not None
@@ -290,28 +273,21 @@ def test_figures_on_request() -> None:
     assert "absolute probe, error" not in compare(source, words=(), draws=0).sources[0].metrics
     with pytest.raises(InputError, match="probes, sums; got magic"):
         compare(source, run=Run(extras=("magic",)))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at least one source"):
+        compare()
 
 
-def _noise(rows: int, width: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(rows, width))
-
-
-def _holed(rows: int, width: int, *, value: float) -> np.ndarray:
-    made = _noise(rows, width)
-    made[[2, 5]] = value
-    return made
-
-
+THIRD = np.isin(np.arange(30), [2, 5])[:, None]
 BAD = {
-    "one row": (_noise(1, 4), "share 1 positions"),
+    "one row": (noise(1, 4), "share 1 positions"),
     "constant rows": (np.ones((30, 4)), "the same"),
-    "zero rows": (_holed(30, 4, value=0.0), ""),
+    "zero rows": (np.where(THIRD, 0, noise(30, 4)), ""),
     "all zero": (np.zeros((30, 4)), "share 0 positions"),
-    "NaN rows": (_holed(30, 4, value=np.nan), "NaN"),
+    "NaN rows": (np.where(THIRD, np.nan, noise(30, 4)), "NaN"),
     "all NaN": (np.full((30, 4), np.nan), "NaN"),
-    "wider than long": (_noise(25, 60), ""),
-    "another length": (_noise(200, 4), ""),
-    "one column": (_noise(30, 1), ""),
+    "wider than long": (noise(25, 60), ""),
+    "another length": (noise(200, 4), ""),
+    "one column": (noise(30, 1), ""),
 }
 
 
@@ -320,7 +296,7 @@ def test_bad_tables_are_compared_or_say_what_is_missing(name: str) -> None:
     bad, said = BAD[name]
     labels = [f"w{row}" for row in range(len(bad))]
     odd = from_arrays(position=bad, token=bad, labels=labels, name="odd")
-    good = from_arrays(position=_noise(40, 6, 1), token=_noise(40, 6, 2), labels=[f"w{row}" for row in range(40)])
+    good = from_arrays(position=noise(40, 6, 1), token=noise(40, 6, 2), labels=[f"w{row}" for row in range(40)])
     found = compare(odd, good, words=("w1",), draws=4, leave_out=name == "zero rows")
     kept = json.dumps(found.to_dict(), allow_nan=False)
     text = str(found)

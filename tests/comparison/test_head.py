@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hfposemb.cli.main import main
 from hfposemb.comparison.alignment import cka
 from hfposemb.comparison.head_sample import head_sample
 from hfposemb.comparison.token_against_head import compare_head
+from tests.support.made_tables import noise
 
 ROWS, WIDTH = 400, 16
 NAMES = ("CKA", "Procrustes fit", "norms", "first directions, scores", "first directions, cosine", "distance")
@@ -65,13 +67,19 @@ def test_rows_without_a_direction_are_left_out_and_counted() -> None:
 
 
 def test_tied_models_are_refused() -> None:
-    with pytest.raises(hpe.HfposembError, match=r"the head is the token table .* give an untied model"):
-        compare_head(hpe.extract("sample:gpt2"))
+    """Whatever the configuration says."""
     token = made(3, 0.5).token.vectors
-    with pytest.raises(hpe.HfposembError, match="were read and are equal"):
-        compare_head(hpe.from_arrays(token=token, head=token))
-    with pytest.raises(hpe.HfposembError, match="draws must be at least 19"):
-        compare_head(made(3, 0.5), draws=5)
+    head = np.where(np.arange(ROWS)[:, None] < 9, 1, np.zeros_like(token))
+    equal, few = (hpe.from_arrays(token=token, head=one) for one in (token, head))
+    for call, source, said in (
+        (compare_head, hpe.extract("sample:gpt2"), r"the head is the token table .* give an untied model"),
+        (compare_head, equal, "were read and are equal"),
+        (partial(compare_head, draws=5), made(3, 0.5), "draws must be at least 19"),
+        (head_sample, equal, "tied: head and token table are equal in all 400 rows"),
+        (head_sample, few, "has 9 of 400 tokens with vectors in token table and head"),
+    ):
+        with pytest.raises(hpe.HfposembError, match=said):
+            call(source)  # type: ignore[operator]
 
 
 def test_text_lists_every_figure_beside_its_null() -> None:
@@ -107,15 +115,10 @@ def test_commands_know_heads(capsys: pytest.CaptureFixture[str]) -> None:
     assert "give an untied model" in capsys.readouterr().err
 
 
-def large(rows: int, width: int, *, share: float = 0.5) -> hpe.Embeddings:
-    """Return a model with more rows than a sample has."""
-    rng = np.random.default_rng(7)
-    token, own = (rng.standard_normal((rows, width), np.float32) for _ in range(2))
-    return hpe.from_arrays(token=token, head=share * token + (1 - share) * own)
-
-
 def test_sampled_figures_are_those_of_the_whole_comparison() -> None:
-    source = large(6000, 24)
+    """Of more rows than a sample has."""
+    token, own = noise(6000, 24), noise(6000, 24, 1)
+    source = hpe.from_arrays(token=token, head=(token + own) / 2)
     sample, whole = head_sample(source), compare_head(source, count=1, draws=19)
     assert len(sample.head) == 2000
     assert sample.figure("CKA") == pytest.approx(whole["CKA"].observed, abs=1e-6)
@@ -145,18 +148,7 @@ def test_comparisons_give_figures_of_heads_and_say_what_is_tied() -> None:
     own, tied, none = found.sources
     assert (own.head, tied.head, none.head) == (f"{ROWS} × {WIDTH}", "tied", "")
     figure = own.metrics["head and tokens, CKA"]
-    assert figure.null is not None
     assert (figure.null.kind, figure.null.beyond) == ("permutation", True)
     assert tied.metrics["head and tokens, CKA"].note.startswith("tied: no head is stored")
     assert "Output heads\n" in str(found)
     assert "Output heads\n" not in str(hpe.compare("sample:gpt2", pairs=False, words=[], draws=0))
-
-
-def test_equal_tables_are_tied_whatever_the_configuration_says() -> None:
-    token = made(3, 0.5).token.vectors
-    with pytest.raises(hpe.HfposembError, match="tied: head and token table are equal in all 400 rows"):
-        head_sample(hpe.from_arrays(token=token, head=token))
-    head = np.zeros_like(token)
-    head[:9] = 1
-    with pytest.raises(hpe.HfposembError, match="has 9 of 400 tokens with vectors in token table and head"):
-        head_sample(hpe.from_arrays(token=token, head=head))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import hfposemb as hpe
 from hfposemb.comparison.metrics import MEASURES, Tables, beside_noise, measures_of, references_of
-
-
-def noise(rows: int, width: int, seed: int = 0) -> NDArray[np.float64]:
-    return np.random.default_rng(seed).standard_normal((rows, width))
+from tests.support.made_tables import noise
 
 
 def observed(tables: Tables, section: str) -> dict[str, float]:

@@ -15,7 +15,7 @@ import hfposemb as hpe
 from hfposemb.cli.main import main
 from hfposemb.comparison.quantisation import QuantisationDamage, quantised_forms, quantised_pair
 from hfposemb.errors import InputError
-from tests.support.checkpoints.quantised import MLX, TOKENS, affine, of_codes, saved
+from tests.support.checkpoints.quantised import TOKENS, affine, forms, of_codes, saved
 
 ROWS, WIDTH = 300, 64
 NAMES = ["relative error", "cosine", "neighbours kept", "neighbours' rank"]
@@ -55,15 +55,10 @@ def test_figures_are_those_of_their_definitions() -> None:
     assert [move.label for move in found.worst] == [str(row) for row in np.argsort(-errors, kind="stable")[:4]]
 
 
-def test_without_a_tokenizer_on_one_side_rows_go_by_number() -> None:
+def test_without_a_tokenizer_on_one_side_rows_go_by_number_and_one_that_became_zero_is_the_worst() -> None:
     x = vectors(0)
     named = hpe.from_arrays(token=x.astype(np.float16), labels=[str(ROWS - 1 - row) for row in range(ROWS)])
-    found = hpe.compare_quantised(hpe.from_arrays(token=x), named)
-    assert found.measures["relative error"].observed < 1e-3
-
-
-def test_a_row_that_became_zero_is_the_worst() -> None:
-    x = vectors(0)
+    assert hpe.compare_quantised(hpe.from_arrays(token=x), named).measures["relative error"].observed < 1e-3
     y = np.round(x, 1)
     y[7], y[9] = 0, np.inf
     found = damage(x, y, count=1)
@@ -138,12 +133,9 @@ def test_what_is_not_a_quantised_model_is_refused() -> None:
 
 
 def test_compare_prints_the_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    x = np.repeat(vectors(0), 2, axis=1)
-    plain = saved(tmp_path / "plain", {TOKENS: torch.from_numpy(x)})
-    coded = saved(tmp_path / "coded", {f"model.embed_tokens.{key}": one for key, one in affine(x).items()}, MLX)
+    plain, coded = forms(tmp_path, x := np.repeat(vectors(0), 2, axis=1))
     opened = [hpe.extract(folder) for folder in (coded, plain)]
     pair = quantised_pair(opened)
-    assert pair is not None
     assert pair[0] is opened[1], "the original comes first"
     assert quantised_pair([opened[0], opened[0]]) is None
     assert quantised_pair([opened[1], hpe.from_arrays(token=x)]) is None
@@ -177,10 +169,8 @@ def test_equal_tables_of_other_precision_are_no_error(tmp_path: Path, capsys: py
 
 
 def test_every_two_of_several_sources_are_taken(tmp_path: Path) -> None:
-    x = np.repeat(vectors(0), 2, axis=1)
-    plain = saved(tmp_path / "plain", {TOKENS: torch.from_numpy(x)})
+    plain, coded = forms(tmp_path, x := np.repeat(vectors(0), 2, axis=1))
     half = saved(tmp_path / "half", {TOKENS: torch.from_numpy(x).half()})
-    coded = saved(tmp_path / "coded", {f"model.embed_tokens.{key}": one for key, one in affine(x).items()}, MLX)
     opened = [hpe.extract(one) for one in (coded, half, plain)]
     found = [(one.original, one.quantised) for one in quantised_forms([*opened, hpe.sinusoidal(64, 16)])]
     assert found == [(str(half), str(coded)), (str(plain), str(coded)), (str(plain), str(half))]

@@ -38,15 +38,14 @@ def test_positions_keep_their_own_norm_where_asked() -> None:
     )
 
 
-def test_tokens_are_scaled_by_the_root_where_asked() -> None:
-    plain, rooted = add_positions(made()), add_positions(made(), PositionAddition(rooted=True))
+def test_tokens_are_scaled_by_the_root_where_asked_and_the_models_own_scale_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = made()
+    plain, rooted = add_positions(model), add_positions(model, PositionAddition(rooted=True))
     assert np.allclose(rooted.tokens, plain.tokens * 24**0.5)
     assert np.allclose(rooted.lengths, np.linalg.norm(rooted.tokens, axis=1))
     assert np.allclose(rooted.words(np.array([3])), rooted.tokens[3])
-
-
-def test_the_models_own_scale_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = made()
     monkeypatch.setitem(model.__dict__, "_recipe", replace(model._recipe, scale=5.0))
     assert np.allclose(add_positions(model).tokens, 5 * model.token.vectors)
     assert np.allclose(add_positions(model, PositionAddition(rooted=False)).tokens, model.token.vectors)
@@ -96,38 +95,25 @@ def test_rows_without_a_direction_are_left_out() -> None:
 def test_what_cannot_be_added_says_why() -> None:
     tokens = np.random.default_rng(0).standard_normal((60, 8))
     without = hpe.from_arrays(token=tokens)
-    with pytest.raises(hpe.HfposembError, match="has no positions to add to its words"):
-        add_positions(without)
-    assert len(add_positions(without, PositionAddition("sinusoid")).positions) == 512
-    scaled = add_positions(without, PositionAddition("random"))
-    assert scaled.ratio == pytest.approx(1.0, abs=1e-3)
-    with pytest.raises(hpe.HfposembError, match="at least 40"):
-        add_positions(made(rows=30))
-    with pytest.raises(hpe.HfposembError, match="inner positions"):
-        add_positions(made(positions=3))
+    model, wide = made(), made(width=32)
+    mixed = hpe.Embeddings("mixed", {"token": model.token, "position": wide.position.table}, wide.positions)
+    # Rotary positions have a table too, of angles, which is not added.
+    rotary, alibi = (hpe.Embeddings("x", mixed.tables, hpe.extract(f"{x}:32x8").positions) for x in ("rotary", "alibi"))
+    for source, said in (
+        (without, "has no positions to add to its words"),
+        (made(rows=30), "at least 40"),
+        (made(positions=3), "inner positions"),
+        (hpe.sinusoidal(32, 8), "no token table"),
+        (mixed, "width 24 and positions of width 32"),
+        (rotary, "rotary positions act within attention"),
+        (alibi, "alibi positions act within attention"),
+    ):
+        with pytest.raises(hpe.HfposembError, match=said):
+            add_positions(source)
     with pytest.raises(hpe.HfposembError, match="'own', 'sinusoid', 'random'"):
         PositionAddition("theirs")  # type: ignore[arg-type]
-    with pytest.raises(hpe.HfposembError, match="no token table"):
-        add_positions(hpe.sinusoidal(32, 8))
-
-
-def test_widths_that_differ_are_not_added() -> None:
-    model, wide = made(), made(width=32)
-    tables = {"token": model.token, "position": wide.position.table}
-    mixed = hpe.Embeddings("mixed", tables, wide.positions)
-    with pytest.raises(hpe.HfposembError, match="width 24 and positions of width 32"):
-        add_positions(mixed)
+    assert len(add_positions(without, PositionAddition("sinusoid")).positions) == 512
+    assert add_positions(without, PositionAddition("random")).ratio == pytest.approx(1.0, abs=1e-3)
     assert add_positions(mixed, PositionAddition("sinusoid")).positions.shape == (30, 24)
-
-
-@pytest.mark.parametrize("name", ["rotary", "alibi"])
-def test_positions_of_attention_are_named(name: str) -> None:
-    """Rotary positions have a table too, of angles, which is not added."""
-    turning = hpe.Embeddings("turning", {"token": made().token}, hpe.extract(f"{name}:32x8").positions)
-    with pytest.raises(hpe.HfposembError, match=f"{name} positions act within attention"):
-        add_positions(turning)
-
-
-def test_a_model_says_itself_what_it_adds() -> None:
-    model = hpe.extract("sample:bert")
-    assert own_positions(model) is model._recipe.position
+    bert = hpe.extract("sample:bert")
+    assert own_positions(bert) is bert._recipe.position, "a model says itself what it adds"

@@ -25,16 +25,9 @@ def test_each_cosine_is_that_of_the_sum() -> None:
             assert found.high[turn, j] == pytest.approx(np.quantile(cosines, 0.975), abs=1e-6)
     assert np.allclose(found.low[0], found.high[0])
     assert (found.chance_low < found.chance_high).all()
-
-
-def test_the_word_itself_is_its_nearest_anchor_and_fades() -> None:
-    found = anchor_similarity(add_positions(made()), 5, np.array([5]))
-    assert found.mean[0, 0] == pytest.approx(1.0)
-    assert (np.diff(found.mean[:, 0]) < 0).all()
-
-
-def test_what_has_no_anchor() -> None:
-    words = add_positions(made())
+    itself = anchor_similarity(words, 5, np.array([5])).mean[:, 0]
+    assert itself[0] == pytest.approx(1.0)
+    assert (np.diff(itself) < 0).all(), "it is its own nearest anchor, and fades"
     with pytest.raises(hpe.HfposembError, match="give at least one"):
         anchor_similarity(words, 5, np.array([], np.int64))
     with pytest.raises(hpe.HfposembError, match="zero or not finite"):

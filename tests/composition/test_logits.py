@@ -141,14 +141,6 @@ def test_minilm(minilm_folder: Path) -> None:
     assert near.mean.mean(axis=0)[back] > 3 * near.high_mean[back]
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_samples(name: str) -> None:
-    from hfposemb.samples import folder
-
-    model = transformers.AutoModel.from_pretrained(folder(name), dtype=torch.float32).eval()
-    assert_own(hpe.extract(f"sample:{name}").logits("the king saw the queen"), model)
-
-
 # --- the parts -------------------------------------------------------------------------------------------------------
 
 
@@ -177,33 +169,36 @@ def test_turned_vectors_meet_by_distance_alone(layout: Any) -> None:
     np.testing.assert_array_equal(turned(query, np.array([9]), turning)[:, 4:], query[:, 4:])
 
 
-def test_a_term_is_named(build: Build) -> None:
-    split = hpe.extract(build("gpt2")).logits(IDS)
-    assert split.names == PAIRS
-    np.testing.assert_array_equal(split.term("word · rest").shape, (2, 12, 12))
+def test_a_term_is_named_and_zero_without_positions_that_are_added(gpt2: LogitSplit) -> None:
+    assert gpt2.names == PAIRS
+    assert gpt2.term("word · rest").shape == (2, 12, 12)
     with pytest.raises(InputError, match="unknown term 'bias'; the terms are word · word"):
-        split.term("bias")
-    assert "terms word · word, word · position" in repr(split)
-
-
-def test_without_positions_that_are_added_their_terms_are_zero() -> None:
-    split = hpe.extract(tiny("t5")).logits(IDS)
-    assert split.names == (*PAIRS, "bias")
-    assert all((split.term(name) == 0).all() == ("position" in name or "rest" in name) for name in PAIRS)
+        gpt2.term("bias")
+    assert "terms word · word, word · position" in repr(gpt2)
+    biased = hpe.extract(tiny("t5")).logits(IDS)
+    assert biased.names == (*PAIRS, "bias")
+    assert all((biased.term(name) == 0).all() == ("position" in name or "rest" in name) for name in PAIRS)
 
 
 # --- shares ----------------------------------------------------------------------------------------------------------
 
 
-def test_shares_add_up_and_less_mean_has_none(build: Build) -> None:
-    split = hpe.extract(build("gpt2")).logits(IDS)
-    found = logit_shares(split)
+@pytest.fixture
+def gpt2(build: Build) -> LogitSplit:
+    """The logits of a tiny GPT-2, of twelve pieces."""
+    return hpe.extract(build("gpt2")).logits(IDS)
+
+
+def test_shares_add_up_and_less_mean_has_none(gpt2: LogitSplit, build: Build) -> None:
+    found = logit_shares(gpt2)
     assert found.values.shape == (9, 2)
     np.testing.assert_allclose(found.values.sum(axis=0), 1)
     np.testing.assert_allclose(found.mean, found.values.mean(axis=1))
-    rest = centred_logits(split)
-    assert (np.isnan(rest) == ~split.visible).all()
+    rest = centred_logits(gpt2)
+    assert (np.isnan(rest) == ~gpt2.visible).all()
     np.testing.assert_allclose(np.nansum(rest, axis=-1), 0, atol=1e-9)
+    with pytest.raises(InputError, match="shares are undefined"):
+        logit_shares(hpe.extract(build("gpt2")).logits([4]))
 
 
 def test_four_products_of_words_and_positions_and_a_rest() -> None:
@@ -221,48 +216,32 @@ def test_four_products_of_words_and_positions_and_a_rest() -> None:
     assert products["rest"] == pytest.approx(sum(found.mean[i] for i, n in enumerate(found.names) if "rest" in n))
 
 
-def test_the_share_of_turning(build: Build) -> None:
+def test_the_share_of_turning(gpt2: LogitSplit) -> None:
     split = hpe.extract(tiny("llama")).logits(IDS)
     found = logit_shares(split)
     assert found.turning is not None
-    assert split.unturned is not None
     alone = replace(split, queries=0 * split.queries, bias=split.total - split.unturned)
     whole, part = centred_logits(split), centred_logits(alone)
     np.testing.assert_allclose(found.turning, np.nansum(whole * part, (1, 2)) / np.nansum(whole**2, (1, 2)))
     # The first piece meets itself at position 0, where nothing turns.
     np.testing.assert_allclose(split.unturned[:, 0, 0], split.total[:, 0, 0])
-    same = hpe.extract(build("gpt2")).logits(IDS)
-    assert same.unturned is None
-    assert logit_shares(same).turning is None
+    assert gpt2.unturned is None
+    assert logit_shares(gpt2).turning is None
 
 
-def test_what_is_the_same_for_all_keys_has_no_share(build: Build) -> None:
-    split = hpe.extract(build("gpt2")).logits(IDS)
+def test_what_is_the_same_for_all_keys_and_a_head_that_sees_no_difference_have_no_share(gpt2: LogitSplit) -> None:
     same = np.broadcast_to(np.arange(12.0)[None, :, None], (2, 12, 12))
-    with_bias = logit_shares(replace(split, bias=np.array(same)))
+    with_bias = logit_shares(replace(gpt2, bias=np.array(same)))
     np.testing.assert_allclose(with_bias.values[-1], 0, atol=1e-12)
-    np.testing.assert_allclose(with_bias.values[:-1], logit_shares(split).values, atol=1e-12)
-
-
-def test_one_piece_has_nothing_to_divide(build: Build) -> None:
-    with pytest.raises(InputError, match="shares are undefined"):
-        logit_shares(hpe.extract(build("gpt2")).logits([4]))
-
-
-def test_a_head_that_sees_no_difference_has_no_share(build: Build) -> None:
-    split = hpe.extract(build("gpt2")).logits(IDS)
-    split.queries[:, 1] = 0
-    found = logit_shares(split)
+    np.testing.assert_allclose(with_bias.values[:-1], logit_shares(gpt2).values, atol=1e-12)
+    blind = gpt2.queries.copy()
+    blind[:, 1] = 0
+    found = logit_shares(replace(gpt2, queries=blind))
     assert np.isnan(found.values[:, 1]).all()
     np.testing.assert_allclose(found.mean, found.values[:, 0])
 
 
 # --- by distance -----------------------------------------------------------------------------------------------------
-
-
-def test_mean_by_distance() -> None:
-    matrix = np.arange(9.0).reshape(3, 3)
-    np.testing.assert_array_equal(mean_by_distance(matrix, np.array([-2, 0, 1])), [6, 4, 3])
 
 
 def test_biases_by_distance_are_those_of_the_mechanism() -> None:
@@ -276,6 +255,7 @@ def test_biases_by_distance_are_those_of_the_mechanism() -> None:
     found = logits_by_distance(t5, longest=9, tokens=64)
     assert found.distances.tolist() == list(range(-9, 10))
     np.testing.assert_allclose(found.positional, t5.position.bias_at(found.distances).T)
+    np.testing.assert_array_equal(mean_by_distance(np.arange(9.0).reshape(3, 3), np.array([-2, 0, 1])), [6, 4, 3])
 
 
 def test_rotary_by_distance_is_the_mean_query_turned_against_the_mean_key() -> None:
@@ -287,7 +267,6 @@ def test_rotary_by_distance_is_the_mean_query_turned_against_the_mean_key() -> N
     assert measured.kinds == ("rotary",)
     assert measured.tokens == 80
     attention = found._attention
-    assert attention.norm is not None
     word = attention.norm(found.token.rows(0, 1))[0]
     query = np.einsum("hwi,i->hw", attention.query.weight, word)
     key = np.repeat(np.einsum("hwi,i->hw", attention.key.weight, word), 2, axis=0)
@@ -317,10 +296,10 @@ def test_added_positions_by_distance(build: Build) -> None:
     expected = mean_by_distance(np.mean(single, axis=0), measured.distances[:-1])
     scale = np.abs(expected).max()
     assert np.abs(measured.positional[:, :-1] - expected).max() < 0.2 * scale
-
-
-def test_distances_end_with_the_table(build: Build) -> None:
-    assert logits_by_distance(hpe.extract(build("gpt2")), tokens=20).distances.tolist() == list(range(-19, 1))
+    assert logits_by_distance(found, tokens=20).distances.tolist() == list(range(-19, 1)), "they end with the table"
+    for knobs in ({"longest": 0}, {"tokens": 0}):
+        with pytest.raises(InputError, match="longest and tokens must be at least 1"):
+            logits_by_distance(found, **knobs)
 
 
 def test_a_bias_without_a_model_is_what_it_adds() -> None:
@@ -330,12 +309,6 @@ def test_a_bias_without_a_model_is_what_it_adds() -> None:
     np.testing.assert_allclose(found.change, np.outer(alibi.position.slopes, [-1, 0, 1, 0, -1]))
     with pytest.raises(MissingTableError, match="no computable first-layer input"):
         logits_by_distance(hpe.extract("rotary:64x16"))
-
-
-def test_bad_distances(build: Build) -> None:
-    for knobs in ({"longest": 0}, {"tokens": 0}):
-        with pytest.raises(InputError, match="longest and tokens must be at least 1"):
-            logits_by_distance(hpe.extract(build("gpt2")), **knobs)
 
 
 # --- identical words -------------------------------------------------------------------------------------------------
@@ -416,7 +389,6 @@ def test_of_the_hub_only_the_first_layer_is_read(hub: FakeHub) -> None:
     hub.add("a/gpt", {"config.json": json.dumps(config).encode(), "model.safetensors": save(tensors)})
     found = hpe.extract("a/gpt")
     found.inputs([1, 2])
-    assert found.traffic is not None
     before = found.traffic.received
     split = found.logits([1, 2])
     assert split.total.shape == (4, 2, 2)
@@ -427,27 +399,19 @@ def test_of_the_hub_only_the_first_layer_is_read(hub: FakeHub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model_type", "message"),
-    [(kind, reason) for kind, reason in NO_LOGITS.items() if kind in ("gemma2", "deberta-v2", "mobilebert", "convbert")]
-    + [("prophetnet", "the names of its query and key projections are unknown")],
-)
-def test_models_that_are_not_split_say_why(model_type: str, message: str) -> None:
-    with pytest.raises(MissingTableError, match=message) as caught:
-        hpe.extract(tiny(model_type)).logits(IDS)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("model_type", "changes", "message"),
     [
+        *((kind, {}, NO_LOGITS[kind]) for kind in ("gemma2", "deberta-v2", "mobilebert", "convbert")),
+        ("prophetnet", {}, "the names of its query and key projections are unknown"),
         ("gpt2", {"scale_attn_weights": False}, "its scale_attn_weights is False"),
         ("mpt", {"attn_config": {"clip_qkv": 6.0}}, r"its attn_config\.clip_qkv is 6\.0"),
         ("falcon", {"alibi": True}, "rounded"),
     ],
 )
-def test_fields_that_change_the_layer(model_type: str, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(MissingTableError, match=message):
+def test_models_that_are_not_split_say_why(model_type: str, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(MissingTableError, match=message) as caught:
         hpe.extract(tiny(model_type, changes=changes)).logits(IDS)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -496,19 +460,12 @@ def test_weights_of_other_shapes(build: Build, tmp_path: Path, shape: tuple[int,
         hpe.extract(tmp_path).logits(IDS)
 
 
-@pytest.mark.parametrize("source", ["sinusoidal:64x16", "sample:gpt2@step-1500"])
-def test_sources_that_are_no_models(source: str) -> None:
-    with pytest.raises(MissingTableError, match="no computable first-layer input"):
-        hpe.extract(source).logits([1])
-
-
-def test_vectors_without_a_layer() -> None:
-    given = hpe.from_arrays(token=np.eye(3), position=np.eye(3))
+def test_vectors_without_a_layer_a_batch_and_a_long_text_are_refused() -> None:
+    for source in ("sinusoidal:64x16", "sample:gpt2@step-1500"):
+        with pytest.raises(MissingTableError, match="no computable first-layer input"):
+            hpe.extract(source).logits([1])
     with pytest.raises(MissingTableError, match="no first-layer logits"):
-        given.logits([0, 1])
-
-
-def test_a_batch_and_a_long_text_are_refused() -> None:
+        hpe.from_arrays(token=np.eye(3), position=np.eye(3)).logits([0, 1])
     attention = Attention(*[HeadMap(np.zeros((64, 1, 2)))] * 2, 1.0)
     found = replace(
         hpe.from_arrays(token=np.eye(2)),

@@ -36,6 +36,10 @@ def test_planted_words_are_found_with_their_weights(made: NDArray[np.float64]) -
     assert found.explained[-1] == pytest.approx(1, abs=0.01)
     assert found.null.beyond
     assert found.null.mean < 0.5
+    words = hpe.from_arrays(token=made)
+    assert hpe.mixture(words, 0, 2).rows.tolist() == [1, 2], "a model that adds no positions has mixtures, too"
+    with pytest.raises(MissingTableError, match="no positions"):
+        hpe.mixture(words, 0, 2, positions=3)
 
 
 def test_the_pursuit_is_that_of_scikit_learn(made: NDArray[np.float64]) -> None:
@@ -108,13 +112,6 @@ def test_what_cannot_be_mixed_is_said(source: str, given: Any, error: str) -> No
         hpe.mixture(hpe.extract(source), **given)
     with pytest.raises(InputError, match="is a table of tokens alone"):
         hpe.mixture(hpe.extract(source).token, "king", positions=1)
-
-
-def test_a_model_without_added_positions_has_mixtures_of_its_words(made: NDArray[np.float64]) -> None:
-    words = hpe.from_arrays(token=made)
-    assert hpe.mixture(words, 0, 2).rows.tolist() == [1, 2]
-    with pytest.raises(MissingTableError, match="no positions"):
-        hpe.mixture(words, 0, 2, positions=3)
 
 
 def test_words_on_a_circle_turn_in_their_plane() -> None:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -260,7 +261,6 @@ def light_colours() -> set[str]:
 @pytest.mark.parametrize("dims", [2, 3])
 def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
     p = doubtful(dims)
-    assert p.trust is not None
     figure = position_figures.projection(p, trust=True)
     dots = next(trace for trace in figure.data if trace.meta)
     wrong = p.trust.points[p.trust.counts < 3]
@@ -275,7 +275,6 @@ def test_points_that_lie_wrongly_are_hollow_and_say_so(dims: int) -> None:
 
 def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
     p = doubtful(2)
-    assert p.trust is not None
     faint, measured = token_figures.token_map(p, vocabulary(70), color="trust").data
     assert (len(faint.x), len(measured.x)) == (35, 35)
     assert measured.marker.color == pytest.approx(p.trust.neighbours_kept)
@@ -284,12 +283,6 @@ def test_tokens_by_trust_are_those_measured_and_the_rest_is_faint() -> None:
     assert faint.marker.opacity < measured.marker.opacity
     with pytest.raises(InputError, match="was not measured"):
         token_figures.token_map(replace(p, trust=None), vocabulary(70), color="trust")
-
-
-def test_shifts_below_nothing_are_drawn_as_nothing() -> None:
-    figure = line_figures.shift_by_distance([shifted("one")])
-    assert next(trace for trace in figure.data if trace.name == "one").y.tolist() == [1, 0.9, 0, 0.2]
-    assert min(figure.data[0].y) == 0, "bands end there too"
 
 
 def test_every_public_function_that_returns_a_figure_is_tested() -> None:
@@ -304,15 +297,19 @@ def test_every_public_function_that_returns_a_figure_is_tested() -> None:
 
 
 @every_figure
-def test_figures_follow_the_template(make: Callable[[], go.Figure]) -> None:
+def test_figures_follow_the_template_with_arrays_encoded_in_binary(make: Callable[[], go.Figure]) -> None:
     figure = make()
     assert figure.layout.paper_bgcolor == figure.layout.plot_bgcolor == "rgba(0,0,0,0)"
     assert figure.layout.font.size == 12.5
     assert figure.layout.title.text is None
     assert colours(figure) <= light_colours()
     json.loads(figure.to_json())
-    for trace in figure.data:
+    for trace, encoded in zip(figure.data, figure.to_plotly_json()["data"], strict=True):
         assert trace.hoverinfo in ("none", "skip")
+        own = trace.to_plotly_json()
+        for name in [name for name in "xyz" if own.get(name) is not None]:
+            assert isinstance(own[name], np.ndarray)
+            assert "bdata" in encoded[name]
     for axis in axes(figure):
         assert np.isfinite(axis.range).all()
         assert axis.range[0] != axis.range[1]
@@ -329,19 +326,6 @@ def axes(figure: go.Figure) -> Iterator[Any]:
             yield figure.layout[name]
     if figure.layout.scene.xaxis.range:
         yield from (figure.layout.scene.xaxis, figure.layout.scene.yaxis, figure.layout.scene.zaxis)
-
-
-@every_figure
-def test_arrays_stay_arrays_and_are_encoded_in_binary(make: Callable[[], go.Figure]) -> None:
-    figure = make()
-    for trace in figure.data:
-        own = trace.to_plotly_json()
-        for name in ("x", "y", "z"):
-            assert own.get(name) is None or isinstance(own[name], np.ndarray)
-    for trace, encoded in zip(figure.data, figure.to_plotly_json()["data"], strict=True):
-        for name in ("x", "y", "z"):
-            if trace.to_plotly_json().get(name) is not None:
-                assert "bdata" in encoded[name]
 
 
 @every_figure
@@ -382,6 +366,31 @@ def test_every_light_colour_has_one_dark_partner_and_back() -> None:
     partners = dark_map()
     assert len(set(partners.values())) == len(partners)
     assert not set(partners) & set(partners.values())
+    for pair in (*PALETTE.values(), *CLASSES.values(), *(source.colour for source in SOURCES)):
+        assert partners.get(pair.light, pair.light) == pair.dark
+    for scale in (POSITION, SIMILARITY):
+        assert [partners.get(colour, colour) for colour in scale.light] == list(scale.dark)
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: position_figures.projection(cloud(np.zeros((5, 4)))), "2 or 3 dimensions"),
+        (lambda: matrix_figures.similarity_matrix(np.eye(2), unit="metres"), "unknown unit 'metres'"),  # type: ignore[arg-type]
+        (lambda: line_figures.curves([], x=Axis(), y=Axis()), "series is empty"),
+        (lambda: token_figures.token_map(cloud(np.eye(30)[:, :2]), vocabulary(20)), "only 20 labels"),
+        (lambda: token_figures.token_map(cloud(np.eye(9)[:, :2]), vocabulary(9), color="norm"), "color must be"),  # type: ignore[arg-type]
+        (lambda: token_figures.token_map(cloud(np.eye(9)[:, :2]), vocabulary(9), selected=99), "row 99 is not among"),
+        *(
+            (partial(draw, np.zeros(shape)), "a non-empty matrix")
+            for draw in (matrix_figures.similarity_matrix, matrix_figures.table_image, matrix_figures.block_reduce)
+            for shape in [(3,), (0, 3), (2, 2, 2)]
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(draw: Callable[[], Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        draw()
 
 
 # --- words and numbers
@@ -472,11 +481,6 @@ def test_the_pieces_of_a_flat_line_join() -> None:
     assert sum(len(piece.x) - 1 for piece in pieces) == 99
 
 
-def test_a_cloud_has_two_or_three_dimensions() -> None:
-    with pytest.raises(InputError, match="2 or 3 dimensions"):
-        position_figures.projection(cloud(np.zeros((5, 4))))
-
-
 # --- matrices
 
 
@@ -529,25 +533,8 @@ def test_a_large_matrix_keeps_its_coordinates() -> None:
 def test_the_range_of_colours_is_fixed_by_the_unit(unit: Any, limits: tuple[float, float]) -> None:
     heat = matrix_figures.similarity_matrix(np.array([[0.5, -8.0], [np.nan, 0.1]]), unit=unit).data[0]
     assert (heat.zmin, heat.zmax) == limits
-
-
-def test_one_limit_holds_for_panels_side_by_side() -> None:
     both = [matrix_figures.similarity_matrix(np.eye(2) * scale, unit="dot", limit=5).data[0] for scale in (1, 9)]
-    assert {(heat.zmin, heat.zmax) for heat in both} == {(-5, 5)}
-
-
-@pytest.mark.parametrize(
-    "draw", [matrix_figures.similarity_matrix, matrix_figures.table_image, matrix_figures.block_reduce]
-)
-@pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 2, 2)])
-def test_only_matrices_are_drawn_as_matrices(draw: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="a non-empty matrix"):
-        draw(np.zeros(shape))
-
-
-def test_an_unknown_unit_is_refused() -> None:
-    with pytest.raises(InputError, match="unknown unit 'metres'"):
-        matrix_figures.similarity_matrix(np.eye(2), unit="metres")  # type: ignore[arg-type]
+    assert {(heat.zmin, heat.zmax) for heat in both} == {(-5, 5)}, "one limit holds for panels side by side"
 
 
 def test_numbers_are_written_in_the_cells_of_a_small_matrix() -> None:
@@ -613,12 +600,9 @@ def test_a_line_is_its_values_and_a_source_keeps_its_colour_and_dash() -> None:
             assert (line.line.color, line.line.dash) == style.source_style(place)
 
 
-def test_the_chosen_line_is_thicker() -> None:
+def test_the_chosen_line_is_thicker_and_a_baseline_is_dotted_grey() -> None:
     series = [Series("a", np.arange(9.0), chosen=True), Series("b", 9 - np.arange(9.0))]
     assert [line.line.width for line in line_figures.curves(series, x=Axis(), y=Axis()).data] == [3, 2]
-
-
-def test_a_baseline_is_dotted_grey() -> None:
     line = line_figures.explained_variance([Series("Untrained", np.linspace(0.1, 1, 9))]).data[0].line
     assert (line.color, line.dash) == (PALETTE["baseline"].light, "dot")
 
@@ -633,13 +617,8 @@ def test_names_on_lines_stay_within_the_plot_and_off_the_lines() -> None:
         assert bottom <= note.y <= top
         assert note.font.color == line.colour
         assert (note.xshift, note.yshift) != (0, 0)
-
-
-def test_where_lines_leave_no_room_a_legend_row_names_them() -> None:
-    figure = line_figures.curves(crowded(), x=Axis(), y=Axis())
-    assert figure.layout.showlegend
-    assert figure.layout.legend.orientation == "h"
-    assert not figure.layout.annotations
+    without_room = line_figures.curves(crowded(), x=Axis(), y=Axis()).layout
+    assert (without_room.showlegend, without_room.legend.orientation, len(without_room.annotations)) == (True, "h", 0)
 
 
 def test_end_labels_are_pushed_apart() -> None:
@@ -658,21 +637,17 @@ def test_the_marked_values_of_a_log_axis_are_written_where_they_are() -> None:
     assert written["10.00"] == pytest.approx(1)
     assert written[".10"] == pytest.approx(-1)
     assert figure.data[0].meta == {"link": "position", "first": 0}
+    with_zero = line_figures.norms_by_position([Series("a", np.array([0.0, np.nan, 1, 5]))])
+    assert np.isfinite(with_zero.layout.yaxis.range).all(), "a row that is zero breaks no axis"
 
 
-def test_a_row_that_is_zero_does_not_break_a_log_axis() -> None:
-    figure = line_figures.norms_by_position([Series("a", np.array([0.0, np.nan, 1, 5]))])
-    assert np.isfinite(figure.layout.yaxis.range).all()
-
-
-def test_distances_keep_their_sign() -> None:
-    figure = FIGURES["similarity_by_distance, signed"]()
-    assert figure.layout.xaxis.range == (-9, 9)
-
-
-def test_cosines_by_distance_have_a_zero_line_and_others_none() -> None:
+def test_distances_keep_their_sign_and_cosines_alone_have_a_zero_line() -> None:
+    signed = FIGURES["similarity_by_distance, signed"]().layout
+    assert (signed.xaxis.range, bool(signed.yaxis.zeroline)) == ((-9, 9), False)
     assert line_figures.similarity_by_distance(LINES).layout.yaxis.zeroline
-    assert not FIGURES["similarity_by_distance, signed"]().layout.yaxis.zeroline
+    shifts = line_figures.shift_by_distance([shifted("one")])
+    assert next(trace for trace in shifts.data if trace.name == "one").y.tolist() == [1, 0.9, 0, 0.2]
+    assert min(shifts.data[0].y) == 0, "shifts and their bands are drawn from nothing on"
 
 
 def test_every_patch_has_its_map_in_its_place() -> None:
@@ -722,11 +697,6 @@ def test_wavelengths_are_drawn_before_and_after_scaling() -> None:
     assert figure.layout.shapes[0].y0 == 4096
     assert "4,096" in figure.layout.annotations[-1].text
     assert len(wave_figures.wavelengths(turns(1.0), series=Series("A", np.zeros(0))).data) == 2
-
-
-def test_nothing_to_draw_is_said() -> None:
-    with pytest.raises(InputError, match="series is empty"):
-        line_figures.curves([], x=Axis(), y=Axis())
 
 
 # --- words
@@ -781,16 +751,6 @@ def test_islands_are_named_and_the_mainland_is_not() -> None:
     labels = Labels(("a",) * 990, ("a",) * 990, classes)
     figure = token_figures.token_map(cloud(points), labels)
     assert [note.text for note in figure.layout.annotations] == ["numbers"]
-
-
-def test_a_map_refuses_what_it_cannot_draw() -> None:
-    p = cloud(RNG.normal(size=(30, 2)))
-    with pytest.raises(InputError, match="only 20 labels"):
-        token_figures.token_map(p, vocabulary(20))
-    with pytest.raises(InputError, match="color must be"):
-        token_figures.token_map(p, vocabulary(30), color="norm")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="row 99 is not among"):
-        token_figures.token_map(p, vocabulary(30), selected=99)
 
 
 def test_a_distribution_shows_its_counts_and_the_nearest() -> None:

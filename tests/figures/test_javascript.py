@@ -58,26 +58,18 @@ def test_every_call_names_a_function_of_the_script() -> None:
     assert called == known
 
 
-def test_python_holds_no_javascript() -> None:
-    code = re.compile(r"document\.|addEventListener|=> \{|localStorage")
-    held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, code)}
-    assert held == {"page_script.py", "plot.py"}, "the two that call the script and load it"
+def test_python_holds_no_javascript_and_no_style() -> None:
+    def holding(code: str) -> set[str]:
+        files = [path for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py")]
+        return {path.name for path in files if re.search(code, path.read_text(encoding="utf-8"))}
 
-
-def test_python_holds_no_style() -> None:
-    sheets = re.compile(r"css_template|font-size:|<style>")
-    held = {path.name for folder in ("app", "hfposemb") for path in (ROOT / folder).rglob("*.py") if _has(path, sheets)}
+    scripts = holding(r"document\.|addEventListener|=> \{|localStorage")
+    assert scripts == {"page_script.py", "plot.py"}, "the two that call the script and load it"
     sends = {"page_script.py", "html_page.py", "static_site.py", "source_bar.py"}
-    assert held == {"plot.py", *sends}, "what frames a row, those that send sheets, and the colours of chips"
-
-
-def test_style_is_no_template() -> None:
-    """Gradio reads it as a template of Handlebars and of JavaScript."""
+    sheets = holding(r"css_template|font-size:|<style>")
+    assert sheets == {"plot.py", *sends}, "what frames a row, those that send sheets, and the colours of chips"
+    # Gradio reads a style sheet as a template of Handlebars and of JavaScript.
     assert not re.search(r"\{\{|\$\{|`|\\", page_script.page_style())
-
-
-def _has(path: Path, code: re.Pattern[str]) -> bool:
-    return code.search(path.read_text(encoding="utf-8")) is not None
 
 
 def test_lock_file_names_no_registry() -> None:

@@ -69,10 +69,7 @@ def test_a_label_goes_where_the_crowd_is_not() -> None:
     assert dx < 0
     ((dx, _),) = label_placement.beside_dots(point, ["word"], np.empty((0, 2)), size=SIZE)
     assert dx > 0
-
-
-def test_an_escaped_text_is_as_wide_as_what_is_seen() -> None:
-    assert wide("a &lt;b&gt;") == wide("a (b)")
+    assert wide("a &lt;b&gt;") == wide("a (b)"), "an escaped text is as wide as what is seen"
 
 
 def test_the_camera_keeps_the_middle_in_the_middle_and_up_upwards() -> None:
@@ -101,13 +98,8 @@ def test_names_on_lines_touch_no_line() -> None:
         for trail in trails:
             near = (np.abs(trail[:, 0] - box[0]) < box[2]) & (np.abs(trail[:, 1] - box[1]) < box[3])
             assert not near.any()
-
-
-def test_lines_without_room_are_not_named() -> None:
-    frame = Frame((False, False), ((0.0, 1.0), (0.0, 1.0)), SIZE)
-    x = np.linspace(0, 1, 50)
     trails = [frame.trail(x, height + 0 * x) for height in np.linspace(0, 1, 40)]
-    assert label_placement.on_lines(["name"] * 40, trails, size=SIZE, taken=[]) is None
+    assert label_placement.on_lines(["name"] * 40, trails, size=SIZE, taken=[]) is None, "there is no room"
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=8))
@@ -126,7 +118,6 @@ def test_the_empty_corner_is_found(empty: tuple[int, int], x: int, y: int) -> No
     points = RNG.uniform(size=(4_000, 2))
     away = np.abs(points - np.array(empty)).max(axis=1) > 0.5
     corner = label_placement.empty_corner(points[away])
-    assert corner is not None
     assert corner[0 if x == 0 else 1] == x
     assert corner[2 if y == 0 else 3] == y
     assert label_placement.empty_corner(points) is None

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
 
 import hfposemb as hpe
@@ -21,7 +20,8 @@ from hfposemb.tables.rotary import Rotary
 from tests.architectures.__main__ import PAGE, tables_agree
 from tests.architectures.survey import Row, one, share
 from tests.architectures.tiny import CannotBuildError, build
-from tests.checks.planted import change
+from tests.checks.planted import change, write
+from tests.support.checkpoints.extracted import extracted
 
 ROOT = Path(__file__).parents[2]
 
@@ -136,17 +136,18 @@ def test_wrong_frequencies_and_layouts_are_seen(tmp_path: Path) -> None:
     assert [check.verdict for check in compare(hpe.extract(tmp_path), model).of("rotary freq")] == ["different"]
 
 
-@pytest.mark.parametrize("source", ["sinusoidal:8x8", "sample:none", "sample:minilm"])
-def test_verify_wants_a_checkpoint(source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", source]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_verify_says_what_transformers_cannot_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    safetensors.torch.save_file({"wte.weight": torch.randn(9, 4)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text('{"model_type": "hal-9000"}')
-    assert main(["verify", str(tmp_path)]) == 1
-    assert "transformers cannot load" in capsys.readouterr().err
+def test_verify_wants_a_checkpoint_that_transformers_can_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extracted(tmp_path, {"wte.weight": torch.randn(9, 4)}, {"model_type": "hal-9000"})
+    for source, said in (
+        *((name, "hfposemb: ") for name in ("sinusoidal:8x8", "sample:none", "sample:minilm")),
+        (str(tmp_path), "transformers cannot load"),
+    ):
+        assert main(["verify", source]) == 1
+        shown = capsys.readouterr().err
+        assert said in shown
+        assert shown.count("\n") == 1
 
 
 def test_samples_are_as_transformers_loads_them() -> None:
@@ -184,7 +185,6 @@ def test_patches_of_a_rectangular_image_know_their_grid(tmp_path: Path) -> None:
     build("vit", changes={**sizes, "image_size": (32, 48), "patch_size": 8}).save_pretrained(tmp_path)
     position = hpe.extract(tmp_path).position
     assert isinstance(position, Absolute)
-    assert position.grid is not None
     assert (position.grid.rows, position.grid.columns, position.grid.first) == (4, 6, 1)
     assert position.table.shape == (25, 16)
 
@@ -196,7 +196,6 @@ def test_window_biases_are_those_that_swin_adds(tmp_path: Path) -> None:
     assert isinstance(position, WindowBias)
     own = next(module for name, module in model.named_modules() if name.endswith("relative_position_bias"))
     theirs = own().detach().double().numpy()[0] if callable(own) else None
-    assert theirs is not None
     assert np.allclose(position.matrix(), theirs.mean(axis=0), atol=1e-6)
 
 
@@ -223,8 +222,7 @@ def test_a_model_of_images_turns_by_rows_and_columns_as_its_module(tmp_path: Pat
 
 def test_relative_places_need_the_size_of_the_image(tmp_path: Path) -> None:
     build("dinov3_vit").save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"image_size": None}))
+    write(tmp_path, "config.json", json.loads((tmp_path / "config.json").read_text()) | {"image_size": None})
     position = hpe.extract(tmp_path).position
     assert not isinstance(position, Rotary)
     with pytest.raises(hpe.HfposembError, match="row and column"):

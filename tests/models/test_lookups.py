@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import os
 import pickle
 import re
 import shutil
@@ -32,8 +31,11 @@ from hfposemb.cli.main import main
 from hfposemb.errors import InputError, MissingTableError
 from hfposemb.models.summary import describe
 from tests.architectures.tiny import build
+from tests.checks.planted import write
+from tests.conftest import FULL
+from tests.support.checkpoints.extracted import extracted
 
-TEXTS = 10_000 if os.environ.get("HFPOSEMB_FULL") else 1000
+TEXTS = 10_000 if FULL else 400
 QWEN4 = {
     **{"vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 16},
     **{"num_key_value_heads": 2, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "linear_num_key_heads": 4},
@@ -49,11 +51,11 @@ GEMMA = {
 }
 
 
-def texts(vocabulary: int, *marked: int, low: int = 0) -> Iterator[NDArray[np.int64]]:
+def texts(vocabulary: int, *marked: int) -> Iterator[NDArray[np.int64]]:
     """Yield random texts, some of whose ids are ``marked``."""
     random = np.random.default_rng(0)
     for _ in range(TEXTS):
-        ids = random.integers(low, vocabulary, random.integers(1, 40))
+        ids = random.integers(0, vocabulary, random.integers(1, 40))
         if marked:
             ids[random.random(len(ids)) < 0.15] = random.choice(marked)
         yield ids
@@ -129,16 +131,12 @@ def test_gemma4_looks_images_up_as_padding() -> None:
 def test_blt_looks_up_the_rows_of_transformers(tmp_path: Path, changes: dict[str, int]) -> None:
     functions = changes.get("encoder_hash_byte_group_nb_functions", 1)
     table = torch.nn.Embedding(functions * 6 * 501, 4)
-    save_file(
-        {"model.encoder_hash_tok_embedding.weight": table.weight.detach().numpy()}, tmp_path / "model.safetensors"
-    )
     config = {"model_type": "blt", "encoder_hash_byte_group_vocab": 501, **changes}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    opened = extracted(tmp_path, {"model.encoder_hash_tok_embedding.weight": table.weight.detach()}, config)
     local = SimpleNamespace(embed_tokens=torch.nn.Embedding(260, 4))
     sizes = [3, 4, 5, 6, 7, 8]
     theirs = hashed(lambda ids: compute_hash_embeddings(ids, local, table, functions, sizes, 501), table)
-    ours = hpe.extract(tmp_path).lookup("ngram")
-    assert all(np.array_equal(ours.looked_up(ids), theirs(ids)) for ids in texts(260))
+    assert all(np.array_equal(opened.lookup("ngram").looked_up(ids), theirs(ids)) for ids in texts(260))
 
 
 LONGCAT = {
@@ -195,9 +193,7 @@ def longcat_rows(ids: list[int], config: dict[str, Any]) -> list[list[int]]:
 def test_longcat_looks_up_the_rows_of_the_published_code(tmp_path: Path, config: dict[str, Any], name: str) -> None:
     sizes = longcat_sizes(config)
     tensors = {name.format(at): np.full((size, 4), at, np.float32) for at, size in enumerate(sizes)}
-    save_file({**tensors, "model.embed_tokens.weight": np.zeros((101, 36), np.float32)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    opened = hpe.extract(tmp_path)
+    opened = extracted(tmp_path, {**tensors, "model.embed_tokens.weight": np.zeros((101, 36), np.float32)}, config)
     table = opened.lookup("ngram")
     assert opened.token.shape == (101, 36)
     starts = np.cumsum([0, *sizes[:-1]])
@@ -269,14 +265,8 @@ def test_engram_looks_up_the_rows_of_the_published_code(tmp_path: Path, nested: 
     shutil.copy(samples.folder("gpt2") / "tokenizer.json", tmp_path)
     rules = {layer: engram_rows(tmp_path, layer) for layer in (1, 3)}
     name = "layers.{}.engram.multi_head_embedding.embedding.weight"
-    save_file(
-        {name.format(layer): np.zeros((sum(sizes), 4), np.float32) for layer, (_, sizes) in rules.items()},
-        tmp_path / "model.safetensors",
-    )
-    (tmp_path / "config.json").write_text(
-        json.dumps({"model_type": "mine", **({"engram": ENGRAM} if nested else ENGRAM)})
-    )
-    opened = hpe.extract(tmp_path)
+    tables = {name.format(layer): np.zeros((sum(sizes), 4), np.float32) for layer, (_, sizes) in rules.items()}
+    opened = extracted(tmp_path, tables, {"model_type": "mine", **({"engram": ENGRAM} if nested else ENGRAM)})
     for key, layer in (("ngram", 1), ("layer3.ngram", 3)):
         theirs, sizes = rules[layer]
         assert opened.lookup(key).lookup.facts["moduli"] == sizes
@@ -322,8 +312,7 @@ def test_a_configuration_that_cannot_be_used_leaves_the_table_listed(
     qwen4: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     folder = shutil.copytree(qwen4, tmp_path / "copy")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+    write(folder, "config.json", json.loads((folder / "config.json").read_text()) | changes)
     opened = hpe.extract(folder)
     facts = describe(opened)["tables"]["ngram"]
     assert (facts["shape"], facts["looked_up_by"], facts["lookup"]) == ([4352, 8], None, {})

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 import hfposemb as hpe
 from hfposemb.errors import HubError, InputError, MissingTableError
 from tests.hub.server import FakeHub
+from tests.support.checkpoints.extracted import extracted
 
 ROWS = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
 WAVES = np.random.default_rng(1).standard_normal((1, 16, 8)).astype(np.float32)
@@ -105,10 +106,8 @@ def test_errors_name_the_folders(pipeline: FakeHub) -> None:
 
 def test_the_largest_tensors_are_named_where_names_are_numbered(tmp_path: Path) -> None:
     tensors = {f"embedders.{number}.weight": np.zeros((40 + number, 8), np.float32) for number in range(3)}
-    save_file(tensors | {"small.weight": np.zeros((2, 8), np.float32)}, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text('{"model_type": "mine"}', encoding="utf-8")
     largest = (
         r"its largest tensors shaped like tables are embedders\.2\.weight \[42, 8\], embedders\.1\.weight \[41, 8\]"
     )
     with pytest.raises(MissingTableError, match=largest):
-        _ = hpe.extract(tmp_path).token
+        _ = extracted(tmp_path, tensors | {"small.weight": ROWS[:2]}, {"model_type": "mine"}).token

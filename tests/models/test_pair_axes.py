@@ -90,7 +90,6 @@ def test_pairs_equal_the_live_module(kind: str, own: bool) -> None:
     encoding = rotary_encodings({**config.to_dict(), **given}, name=kind)[layers or "position"]
     assert isinstance(encoding, Rotary)
     axes = encoding.axes
-    assert axes is not None
     assert not axes.reason
     assert axes.arrangement == arrangement
     by = np.asarray(encoding.inv_freq)

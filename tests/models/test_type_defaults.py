@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.models.architectures.families import known_types
@@ -17,6 +16,7 @@ from tests.architectures.defaults import DATA, entries, entry, text
 from tests.architectures.removed import differences
 from tests.architectures.survey import model_types
 from tests.conftest import FULL
+from tests.support.checkpoints.extracted import extracted
 
 SOME = ("llama", "gemma3_text", "qwen2_vl", "gpt_neox", "roberta", "bart", "voxtral", "lfm3", "dinov3_vit")
 
@@ -180,15 +180,9 @@ def test_old_configurations_are_read_as_transformers_reads_them(written: str, tm
     assert {one.kind for one in found.positions.values()} != {"none"}
 
 
-def _checkpoint(folder: Path, names: dict[str, tuple[int, ...]], config: dict[str, Any]) -> hpe.Embeddings:
-    rng = np.random.default_rng(0)
-    save_file({name: rng.normal(size=size).astype("f4") for name, size in names.items()}, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return hpe.extract(folder)
-
-
-_WORDS = {"embeddings.word_embeddings.weight": (33, 8)}
-_BOTH = {**_WORDS, "embeddings.position_embeddings.weight": (42, 8)}
+_RANDOM = np.random.default_rng(0)
+_WORDS = {"embeddings.word_embeddings.weight": _RANDOM.normal(size=(33, 8))}
+_BOTH = {**_WORDS, "embeddings.position_embeddings.weight": _RANDOM.normal(size=(42, 8))}
 
 
 @pytest.mark.parametrize(
@@ -215,10 +209,10 @@ _BOTH = {**_WORDS, "embeddings.position_embeddings.weight": (42, 8)}
     ],
 )
 def test_what_the_type_says_beats_what_lies_in_the_file(
-    names: dict[str, tuple[int, ...]], config: dict[str, Any], kind: str, unread: bool, tmp_path: Path
+    names: dict[str, Any], config: dict[str, Any], kind: str, unread: bool, tmp_path: Path
 ) -> None:
     made = {"hidden_size": 8, "num_attention_heads": 2, "max_position_embeddings": 42, "pad_token_id": 1}
-    found = _checkpoint(tmp_path, names, {**made, **config})
+    found = extracted(tmp_path, names, {**made, **config})
     assert [one.kind for one in found.positions.values()] == ([kind] if kind else [])
     assert any("reads" in note and "model of transformers" in note for note in found.notes) is unread
 
@@ -310,8 +304,8 @@ def test_a_padded_vocabulary_is_one_if_the_configuration_states_the_padding(tmp_
 
 
 def test_the_table_of_an_image_tower_never_stands_for_the_text(tmp_path: Path) -> None:
-    names = {"model.embed_tokens.weight": (33, 8), "model.sam_model.pos_embed": (1, 4, 4, 8)}
-    found = _checkpoint(tmp_path, names, {"model_type": "mine", "vocab_size": 33, "hidden_size": 8})
+    tables = {"model.embed_tokens.weight": np.ones((33, 8)), "model.sam_model.pos_embed": np.ones((1, 4, 4, 8))}
+    found = extracted(tmp_path, tables, {"model_type": "mine", "vocab_size": 33, "hidden_size": 8})
     assert set(found.tables) == {"token", "vision.position"}
     assert list(found.positions) == ["vision"]
 

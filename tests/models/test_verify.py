@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
 
 import hfposemb as hpe
@@ -18,6 +16,7 @@ from hfposemb.models.verification.verifying import verify
 from hfposemb.tables.rotary import Rotary
 from tests.checks.planted import change
 from tests.conftest import Build
+from tests.support.checkpoints.extracted import extracted
 
 
 @pytest.mark.parametrize("words", [2, 3, 11, 12])
@@ -186,13 +185,8 @@ def test_untied_tables_of_a_speech_translator(tmp_path: Path) -> None:
     """Seamless keeps ``shared`` beside the tables of its text encoder and decoder."""
     names = ("shared", "text_encoder.embed_tokens", "text_decoder.embed_tokens", "t2u_model.model.decoder.embed_tokens")
     config = {"model_type": "seamless_m4t", "tie_word_embeddings": False, "vocab_size": 9, "hidden_size": 4}
-    safetensors.torch.save_file(
-        {f"{name}.weight": torch.full((9, 4), float(row)) for row, name in enumerate(names)}
-        | {"t2u_model.model.encoder.layer_norm.weight": torch.ones(4)},
-        tmp_path / "model.safetensors",
-    )
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    found = hpe.extract(tmp_path)
+    tables = {f"{name}.weight": torch.full((9, 4), float(row)) for row, name in enumerate(names)}
+    found = extracted(tmp_path, tables | {"t2u_model.model.encoder.layer_norm.weight": torch.ones(4)}, config)
     assert found.token.provenance.tensor == "text_encoder.embed_tokens.weight"
     assert found.fed == ("encoder", "decoder")
     assert [name for name in found.tables if "token" in name] == ["token"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -33,6 +32,7 @@ from hfposemb.reports.export import (
 from hfposemb.tables.table import Provenance
 from tests.browser.chromium import WHOLE
 from tests.conftest import FULL
+from tests.support.processes.waiting import unused_port
 
 HOSTILE = ("=1+2", "+x", "-x", "@x", "\tx", "\rx", "'x", '"quoted", "text"\n', "<b>", "plain")
 
@@ -58,11 +58,6 @@ def test_safetensors(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     assert list(found.labels) == list(HOSTILE)
 
 
-def test_npy(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
-    write_table(table, tmp_path / "t.npy")
-    np.testing.assert_array_equal(np.load(tmp_path / "t.npy"), table.vectors)
-
-
 def test_csv(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     write_table(table, tmp_path / "t.csv")
     with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
@@ -74,20 +69,14 @@ def test_csv(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read, table.vectors)
 
 
-def test_npz(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
+def test_npy_and_npz(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
+    write_table(table, tmp_path / "t.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "t.npy"), table.vectors)
     write_table(table, tmp_path / "t.npz")
     read = np.load(tmp_path / "t.npz")
     np.testing.assert_array_equal(read["vectors"], table.vectors)
     assert tuple(read["labels"]) == HOSTILE
     assert Provenance(**{**json.loads(str(read["provenance"])), "notes": ()}) == table.provenance
-
-
-def test_labels_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
-    labels = ["x" * 10_000, *map(str, range(9_999))]
-    long = hpe.from_arrays(token=np.zeros((10_000, 1), np.float32), labels=labels).token
-    with pytest.raises(InputError, match=r"longest label of arrays tokens has 10,000 characters.*write \.safetensors"):
-        write_table(long, tmp_path / "t.npz")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_parquet(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
@@ -135,19 +124,9 @@ def test_tensorboard_serves_the_pair(tmp_path: Path) -> None:
     words = hpe.from_arrays(token=rng.standard_normal((6, 4)).astype(np.float32), labels=labels).token
     write_table(words, tmp_path / "words.tsv")
     write_projection(hpe.project(words, dims=2), words, tmp_path / "map.tsv")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "tensorboard.main",
-        "--logdir",
-        str(tmp_path),
-        "--port",
-        str(port),
-        "--load_fast=false",
-    ]
+    port = unused_port()
+    options = f"-m tensorboard.main --port {port} --load_fast=false --logdir".split()
+    command = [sys.executable, *options, str(tmp_path)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     projector = f"http://127.0.0.1:{port}/data/plugin/projector"
@@ -177,15 +156,6 @@ def test_tensorboard_serves_the_pair(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait()
-
-
-def test_somebody_elses_list_for_the_projector_is_not_lost(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
-    (tmp_path / PROJECTOR).write_text("embeddings { tensor_name: 'mine' }")
-    with pytest.raises(
-        InputError, match="was written by another program and would be overwritten; choose another folder"
-    ):
-        write_table(table, tmp_path / "t.tsv")
-    assert [one.name for one in tmp_path.iterdir()] == [PROJECTOR]
 
 
 @pytest.mark.parametrize("ending", [one for one in FIGURE_ENDINGS if FULL or one != ".svg"])
@@ -246,3 +216,11 @@ def test_refusals(table: hpe.EmbeddingTable, tmp_path: Path) -> None:
         write_table(table, tmp_path / "t.xlsx")
     with pytest.raises(HfposembError, match="cannot write into"):
         write_table(table, tmp_path / "no" / "t.npy")
+    labels = ["x" * 10_000, *map(str, range(9_999))]  # would fill the memory
+    long = hpe.from_arrays(token=np.zeros((10_000, 1), np.float32), labels=labels).token
+    with pytest.raises(InputError, match=r"longest label of arrays tokens has 10,000 characters.*write \.safetensors"):
+        write_table(long, tmp_path / "t.npz")
+    (tmp_path / PROJECTOR).write_text("embeddings { tensor_name: 'mine' }")
+    with pytest.raises(InputError, match="written by another program and would be overwritten; choose another folder"):
+        write_table(table, tmp_path / "t.tsv")
+    assert [one.name for one in tmp_path.iterdir()] == [PROJECTOR]

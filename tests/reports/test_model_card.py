@@ -51,8 +51,13 @@ def test_nothing_is_markup() -> None:
     assert card.svg() != card.svg(dark=True)
 
 
-def test_it_is_written_by_its_suffix(tmp_path: Path) -> None:
-    card = model_card(hpe.extract("sample:gpt2"))
+def test_it_is_written_by_its_suffix_without_a_path_of_this_machine(tmp_path: Path) -> None:
+    for name in ("base", "tuned"):
+        checkpoint(tmp_path / name, MANY, ROWS)
+    card = model_card(hpe.extract(tmp_path / "tuned"), base=tmp_path / "base")
+    assert card.facts["Origin"].startswith("the same rows as base: ")
+    assert str(tmp_path) not in card.markdown() + card.svg()
+    assert "`hfposemb card tuned --base base`" in card.markdown()
     card.write(tmp_path / "card.svg")
     card.write(tmp_path / "card.md")
     assert (tmp_path / "card.md").read_text(encoding="utf-8").startswith("## Embeddings")
@@ -134,12 +139,3 @@ def test_what_was_not_found_is_not_said_to_be_absent() -> None:
         assert facts[fact] == "not measured: no positions were found"
     unread = replace(tokens, positions={"position": Unmeasured("rotary", "its angles are not stated")})
     assert model_card(unread).facts["Rotary reach"] == "not measured: its angles are not stated"
-
-
-def test_no_path_of_this_machine_is_in_a_card(tmp_path: Path) -> None:
-    for name in ("base", "tuned"):
-        checkpoint(tmp_path / name, MANY, ROWS)
-    card = model_card(hpe.extract(tmp_path / "tuned"), base=tmp_path / "base")
-    assert card.facts["Origin"].startswith("the same rows as base: ")
-    assert str(tmp_path) not in card.markdown() + card.svg()
-    assert "`hfposemb card tuned --base base`" in card.markdown()

@@ -84,8 +84,7 @@ class Elements(HTMLParser):
 
 def views(page: str) -> dict[str, Any]:
     """Return what the page's script draws."""
-    found: dict[str, Any] = json.loads(Elements(page).raw["views"])
-    return found
+    return json.loads(Elements(page).raw["views"])
 
 
 def test_nothing_of_a_source_is_markup(page: str) -> None:
@@ -100,7 +99,6 @@ def test_nothing_of_a_source_is_markup(page: str) -> None:
 def test_the_policy_allows_the_one_script_and_no_network(page: str) -> None:
     found = Elements(page)
     policy = next(one["content"] for tag, one in found.tags if one.get("http-equiv") == "Content-Security-Policy")
-    assert policy is not None
     digest = base64.b64encode(hashlib.sha256(found.raw["script"].encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}' 'unsafe-eval' blob:;" in policy
     assert policy.startswith("default-src 'none';")
@@ -123,7 +121,6 @@ def test_the_page_says_where_every_number_comes_from(page: str, compared: tuple[
         assert said in words
     for source in compared[1].sources:
         value = source.metrics["mean norm"].value
-        assert value is not None
         assert f"{value:.3f}" in words or f"{value:.3f}".lstrip("0") in words
 
 
@@ -168,14 +165,6 @@ def test_a_vocabulary_larger_than_a_page_holds_is_sampled(minilm_folder: Path) -
     assert len(page.encode()) < 10e6
 
 
-def test_what_is_missing_is_said(compared: tuple[list[Embeddings], Comparison]) -> None:
-    rotary = hpe.extract("rotary:32x8")
-    found = Elements(report(rotary)).words
-    assert "rotary positions have no vector" in found
-    one = report(rotary, comparison=hpe.compare(rotary, draws=0, pairs=False))
-    assert "no cloud" in json.dumps(views(one))
-
-
 def test_paths_are_shortened_where_that_tells_them_apart(tmp_path: Path) -> None:
     made = [hpe.from_arrays(position=np.eye(6), name=str(tmp_path / part / "model")) for part in "ab"]
     page = report(*made, comparison=hpe.compare(*made, draws=0, pairs=False))
@@ -188,9 +177,17 @@ def test_a_report_needs_the_sources_of_its_comparison(compared: tuple[list[Embed
         report(compared[0][0], comparison=compared[1])
     with pytest.raises(InputError):
         report()
+    rotary = hpe.extract("rotary:32x8")
+    assert "rotary positions have no vector" in Elements(report(rotary)).words, "what is missing is said"
+    assert "no cloud" in json.dumps(views(report(rotary, comparison=hpe.compare(rotary, draws=0, pairs=False))))
 
 
-def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_report_is_written_whole_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("report.txt", "report", "report.json"):  # refused before anything is read
+        assert main(["compare", "./nowhere", "--out", str(tmp_path / name)]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith("hfposemb: a report is an HTML page")
+        assert said.count("\n") == 1
     with pytest.raises(InputError, match=r"must end in \.html"):
         write_report("x", tmp_path / "report.txt")
     with pytest.raises(HfposembError, match="choose another"):
@@ -273,26 +270,12 @@ def test_the_command_writes_the_page_and_prints_the_numbers(tmp_path: Path, caps
     assert f"{abs(value):.4f}"[1:] in page or f"{abs(value):.3f}"[1:] in page
 
 
-def test_the_command_without_chance_or_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_without_chance_or_pairs_and_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "random:24x8", "sinusoidal:24x8", "--draws", "0", "--no-pairs", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert violations(found) == []
     assert found["pairs"] == []
     assert {figure["null"] for source in found["sources"] for figure in source["metrics"].values()} == {None}
-
-
-@pytest.mark.parametrize("name", ["report.txt", "report", "report.json"])
-def test_another_ending_is_refused_before_anything_is_read(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["compare", "./nowhere", "--out", str(tmp_path / name)]) == 1
-    captured = capsys.readouterr()
-    assert captured.err.startswith("hfposemb: a report is an HTML page")
-    assert captured.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["compare", "--schema"])
     assert stopped.value.code == 0

@@ -159,14 +159,10 @@ def test_of_gpt2_as_large_as_it_is_three_megabytes_are_read(hub: FakeHub, tmp_pa
     np.testing.assert_allclose(found["norms"], np.linalg.norm(table, axis=1), rtol=1e-6)
     assert hub.cdn_bytes == 100_000 + table.nbytes
     assert found["traffic"]["requests"] == 4
-
-
-def test_a_server_that_ignores_ranges_is_stopped_before_it_sends_much(hub: FakeHub, tmp_path: Path) -> None:
-    add_gpt2(hub, tmp_path)
     with hub.fault("range_ignored", host="cdn", times=None):
         answer = read(hub, tmp_path, "openai-community/gpt2")
     assert "ignores ranges" in answer["refused"]
-    assert hub.cdn_bytes < 8_000_000  # what sockets hold, of 498 MB
+    assert hub.cdn_bytes < 11_000_000  # what sockets hold, of 498 MB
 
 
 def test_a_name_and_a_revision_that_do_not_exist(hub: FakeHub, repo: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save, save_file
+from safetensors.numpy import save_file
 
 import hfposemb as hpe
 from hfposemb.analysis.projection.projecting import project
@@ -363,20 +363,15 @@ def read_refused(folder: Path) -> bool:
     return False
 
 
-def test_a_quantised_table_is_refused_by_its_dtype(tmp_path: Path) -> None:
+def test_a_folder_without_a_file_and_a_quantised_table_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
-    folder.mkdir()
-    raw = save({"wte.weight": np.zeros((40, 8), np.int8), "wpe.weight": np.ones((16, 8), np.float32)})
-    (folder / "model.safetensors").write_bytes(raw)
-    [answer] = in_javascript("numbers", [{"folder": str(folder), "words": ["a"], "query": "a"}], tmp_path)
-    assert "stored as I8" in answer["refused"]
-
-
-def test_errors_of_both_readers_are_one_line(tmp_path: Path) -> None:
-    folder = tmp_path / "empty"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     [answer] = in_javascript("model", [str(folder)], tmp_path)
     assert "no .safetensors file" in answer["refused"]
     with pytest.raises(HfposembError, match=r"no \.safetensors file"):
         hpe.extract(folder)
+    tables = {"wte.weight": np.zeros((40, 8), np.int8), "wpe.weight": np.ones((16, 8), np.float32)}
+    save_file(tables, folder / "model.safetensors")
+    [answer] = in_javascript("numbers", [{"folder": str(folder), "words": ["a"], "query": "a"}], tmp_path)
+    assert "stored as I8" in answer["refused"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from packaging.requirements import Requirement
+
+from tests.support.processes.waiting import unused_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -102,9 +103,7 @@ class App:
 @contextmanager
 def serving(python: Path, *arguments: str, cwd: Path, **variables: str) -> Iterator[App]:
     """Run what serves the app, told "PORT" in its arguments or in GRADIO_SERVER_PORT, and wait until it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(unused_port())
     app = App(f"http://127.0.0.1:{port}", cwd.parent / f"{cwd.name}.log")
     command = [str(python), *(port if argument == "PORT" else argument for argument in arguments)]
     with app.output.open("wb") as printed:

@@ -48,5 +48,4 @@ def in_javascript(kind: str, items: Sequence[Any], folder: Path, **hub: Any) -> 
     command = [str(node()), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning"]
     done = subprocess.run([*command, str(SCRIPT), str(task)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    return answers
+    return json.loads(done.stdout)

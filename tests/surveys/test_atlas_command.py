@@ -64,6 +64,8 @@ def test_every_figure_has_a_meaning_and_a_unit() -> None:
     for measure in MEASURES:
         assert re.fullmatch(r"[A-Z].+\.", meaning(measure)), measure.name
         assert UNITS[measure.unit]
+    values = ((0.0, ""), (94.27, "%"), (3.0, "components"), (float("nan"), ""), (-0.5, ""))
+    assert [figure_text(*one) for one in values] == [".000", "94.3", "3", "–", "−.500"]
 
 
 def test_the_table_of_models_has_the_values_of_the_rows(rows: pandas.DataFrame) -> None:
@@ -80,6 +82,9 @@ def test_the_table_of_models_has_the_values_of_the_rows(rows: pandas.DataFrame) 
 def test_parts_of_a_model_have_rows_that_share_its_tokens(build: Build, tmp_path: Path) -> None:
     build("bart").save_pretrained(tmp_path / "bart")  # type: ignore[operator]
     measured = hpe.survey([tmp_path / "bart"], metrics=["mean norm", "token mean norm"], draws=0, engine=ONE)
+    tables = [one.table for one in hpe.extract(tmp_path / "bart").positions.values()]
+    assert list(measured.table) == ["encoder.position", "decoder.position", "token"]
+    assert list(measured.digest[:2]) == [one.digest for one in tables if one is not None]
     found = model_table(measured)
     assert found["part"].tolist() == ["encoder", "decoder"]
     assert found["token mean norm"].nunique() == 1
@@ -97,14 +102,6 @@ def test_the_page_has_every_number_and_no_markup_of_a_source(rows: pandas.DataFr
     assert gpt2[:5] == [EVIL, "learned", "gpt2", "256", "128"]
     assert gpt2[5:8] == ["65.2", ".004", ".760"]
     assert atlas_page(rows) == atlas_page(rows)
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [(0.0, "", ".000"), (94.27, "%", "94.3"), (3.0, "components", "3"), (float("nan"), "", "–"), (-0.5, "", "−.500")],
-)
-def test_numbers_are_written_as_elsewhere(value: float, unit: str, text: str) -> None:
-    assert figure_text(value, unit) == text
 
 
 def test_a_model_that_failed_is_listed_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +172,7 @@ def test_the_dataset_is_what_its_card_says(rows: pandas.DataFrame, tmp_path: Pat
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
-def test_the_dataset_is_read_back(rows: pandas.DataFrame, tmp_path: Path) -> None:
+def test_the_dataset_is_read_back_and_something_else_is_not(rows: pandas.DataFrame, tmp_path: Path) -> None:
     write_dataset(rows, tmp_path)
     figures = rows_of(str(tmp_path / "figures.parquet"))
     pandas.testing.assert_frame_equal(figures.drop(columns="seconds"), rows.drop(columns="seconds"), check_dtype=False)
@@ -184,9 +181,6 @@ def test_the_dataset_is_read_back(rows: pandas.DataFrame, tmp_path: Path) -> Non
     assert models["effective rank"].tolist() == pytest.approx(model_table(rows)["effective rank"].tolist())
     polars = pytest.importorskip("polars")
     assert polars.read_parquet(tmp_path / "models.parquet")["source"].to_list() == models["source"].tolist()
-
-
-def test_a_parquet_file_of_something_else_is_one_line(tmp_path: Path) -> None:
     pandas.DataFrame({"a": [1]}).to_parquet(tmp_path / "other.parquet")
     with pytest.raises(InputError, match="has no rows of a survey: the column source is missing"):
         rows_of(str(tmp_path / "other.parquet"))

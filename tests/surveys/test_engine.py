@@ -24,10 +24,11 @@ from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.hub.training import add_run
 from tests.support.processes.errands import end_at, own_process
+from tests.support.processes.waiting import until
 from tests.support.survey_models import at_once, same
 
 ROOT = Path(__file__).parents[2]
-COUNT = 100 if FULL else 16
+COUNT = 100 if FULL else 8
 
 
 @contextmanager
@@ -67,30 +68,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def said_by(process: subprocess.Popen[bytes], pattern: str) -> str:
     """Wait until a process says what matches; return the first group of it."""
-    assert process.stderr is not None
     for line in process.stderr:
         if match := re.search(pattern, line.decode()):
             return match[1]
     raise AssertionError(f"the process ended without saying {pattern}")
 
 
-def results(engine: Engine, items: list[str]) -> list[object]:
-    with engine.running() as pool:
-        return sorted(pool.each(end_at, items), key=str)
-
-
-def test_a_process_that_ends_loses_its_item_alone() -> None:
-    items = ["a", "end", "b", "c", "d", "e"]
-    reason = "the worker process ended unexpectedly, most likely out of memory"
-    assert results(Engine(workers=2), items) == sorted([*"abcde", Lost("end", reason)], key=str)
-
-
-def test_a_process_that_ends_while_it_reads_several_loses_one() -> None:
-    items = ["a", "end", *"bcdefghij"]
+@pytest.mark.parametrize("reading", [False, True])
+def test_a_process_that_ends_loses_its_item_alone(reading: bool) -> None:
+    """Even while it reads several."""
     with Engine(workers=2).running() as pool:
-        found = list(pool.each(end_at, items, reading=True))
-    assert [one.item for one in found if isinstance(one, Lost)] == ["end"]
-    assert sorted(one for one in found if isinstance(one, str)) == list("abcdefghij")
+        found = sorted(pool.each(end_at, ["a", "end", *"bcdefghij"], reading=reading), key=str)
+    reason = "the worker process ended unexpectedly, most likely out of memory"
+    assert found == sorted([*"abcdefghij", Lost("end", reason)], key=str)
 
 
 def test_processes_keep_all_permitted_requests_in_flight(hub: FakeHub) -> None:
@@ -132,49 +122,22 @@ def test_a_process_that_ends_between_two_calls_is_replaced() -> None:
     assert not any(isinstance(one, Lost) for one in found)
 
 
-def test_processes_share_the_permits_equally() -> None:
+def test_processes_share_the_permits_equally_and_compute_with_one_thread_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # whoever runs the tests may have asked for that already
+
     def permits(item: str, given: Permits) -> str:
         return str(given)
-
-    with Engine(workers=2, requests=5).running() as pool:
-        assert set(pool.each(permits, ["a", "b", "c"])) == {"Permits(permits=2, shared=False)"}
-    with Engine(workers=4, requests=2).running() as pool:
-        assert pool.workers == 2, "each has a permit at least"
-
-
-def test_each_process_computes_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # whoever runs the tests may have asked for that already
 
     def threads(item: str, given: Permits) -> set[int]:
         import threadpoolctl
 
         return {found["num_threads"] for found in threadpoolctl.threadpool_info()}
 
-    with Engine(workers=2).running() as pool:
-        assert set().union(*pool.each(threads, ["a", "b"])) <= {1}
-
-
-HEARING = """
-from hfposemb.surveys.worker_pool import Engine
-from tests.support.processes.errands import hears_the_keyboard
-if __name__ == "__main__":
-    with Engine(workers=2).running() as pool:
-        print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None))
-"""
-
-
-def test_processes_do_not_hear_the_keyboard(tmp_path: Path) -> None:
-    script = tmp_path / "driver.py"
-    script.write_text(HEARING)
-    found = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout == "False False True\n"
+    with Engine(workers=2, requests=5).running() as pool:
+        assert set(pool.each(permits, ["a", "b", "c"])) == {"Permits(permits=2, shared=False)"}
+        assert set().union(*pool.each(threads, ["a", "b"])) <= {1}  # type: ignore[arg-type]
+    with Engine(workers=4, requests=2).running() as pool:
+        assert pool.workers == 2, "each has a permit at least"
 
 
 @pytest.mark.parametrize(
@@ -252,31 +215,28 @@ def test_a_scheduler_that_is_not_there(
 
 
 CHILD = """
-import os, sys
 from hfposemb.surveys.worker_pool import Engine
-from tests.support.processes.errands import own_process
+from tests.support.processes.errands import hears_the_keyboard, own_process
 if __name__ == "__main__":
     with Engine(workers=2).running() as pool:
+        print(*pool.each(hears_the_keyboard, ["a", "b"]), hears_the_keyboard("here", None), flush=True)
         for found in pool.each(own_process, list(range(10_000))):
             print(found, flush=True)
 """
 
 
-def test_no_process_outlives_the_driver(tmp_path: Path) -> None:
+def test_no_process_hears_the_keyboard_or_outlives_the_driver(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(CHILD)
     command = [sys.executable, str(script)]
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True
     ) as driver:
-        assert driver.stdout is not None
+        assert driver.stdout.readline() == "False False True\n"
         started = {int(driver.stdout.readline()) for _ in range(40)}
         driver.kill()
     assert driver.pid not in started
-    end = time.monotonic() + 20
-    while any(Path(f"/proc/{one}").exists() for one in started):
-        assert time.monotonic() < end, "processes were left alone"
-        time.sleep(0.1)
+    assert until(lambda: not any(Path(f"/proc/{one}").exists() for one in started), 20), "processes were left alone"
 
 
 def test_no_traceback_is_printed_of_the_thread_of_an_executor_that_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +251,6 @@ def test_no_traceback_is_printed_of_the_thread_of_an_executor_that_is_ended(monk
                 failing.join()
 
     def told(failed: threading.ExceptHookArgs) -> None:
-        assert failed.thread is not None
         heard.append(failed.thread.name)
 
     monkeypatch.setattr(threading, "excepthook", told)

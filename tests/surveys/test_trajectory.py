@@ -107,21 +107,20 @@ def test_a_checkpoint_without_its_tokenizer_goes_by_number(last: str) -> None:
     np.testing.assert_allclose(found.frames[0], found.frames[1], atol=1e-6)
 
 
-def test_too_few_checkpoints() -> None:
+def test_too_few_checkpoints_and_a_figure_of_the_other_table_are_refused() -> None:
     with pytest.raises(InputError, match="at least 2 checkpoints; got sample:gpt2"):
         trajectory(["sample:gpt2"])
     with pytest.raises(InputError, match=r"only 1 of 2 checkpoints could be measured: \./no1: "):
         trajectory(["./no1", "sample:gpt2"], engine=ONE)
-
-
-def test_a_figure_of_the_other_table() -> None:
     with pytest.raises(InputError, match="token mean norm is a metric of tokens, not of positions"):
         trajectory(["sample:gpt2@step-100", "sample:gpt2"], metrics=["token mean norm"])
 
 
 def test_a_checkpoint_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    """By a reader of one's own, in other processes."""
     sources = ["sample:gpt2@step-100", "sample:gpt2@step-200", f"{tmp_path}/step-150"]
-    found = trajectory(sources, metrics=None, engine=Engine(workers=2))
+    read = partial(hpe.extract, limits=PUBLIC_LIMITS)
+    found = trajectory(sources, metrics=None, engine=Engine(workers=2), read=read)
     assert found.steps == (100, 200)
     assert list(found.missing) == [f"{tmp_path}/step-150"]
     assert f"left out: {tmp_path}/step-150: " in str(found)
@@ -171,16 +170,6 @@ def test_as_many_as_wanted() -> None:
     assert evenly_spaced(names[:3], 40) == names[:3]
     with pytest.raises(InputError, match="at least 2 checkpoints are needed, the first and the last; got 1"):
         evenly_spaced(names, 1)
-
-
-def test_its_own_reader_in_another_process() -> None:
-    found = trajectory(
-        ["sample:gpt2@step-100", "sample:gpt2"],
-        metrics=None,
-        engine=Engine(workers=2),
-        read=partial(hpe.extract, limits=PUBLIC_LIMITS),
-    )
-    assert len(found.steps) == 2
 
 
 def test_the_slider_has_a_step_for_every_checkpoint() -> None:

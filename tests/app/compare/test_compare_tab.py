@@ -45,7 +45,7 @@ from hfposemb.errors import HfposembError, MissingTableError
 from hfposemb.reports.html_tables import p_value
 from hfposemb.text import percent
 from tests.support.app.models import bert_and_gpt2
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import computed, open_session
 
 EVIL = '<script>alert("x")</script>'
 WORDS = (EVIL, *(f"{first}{second}" for first in "bcdfg" for second in "aeiouy"))
@@ -96,7 +96,6 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert '<span class="chance">chance' in figures_html(found)
     shown = pairs_html(found)
     assert "<summary>The other" not in shown, "there is one pair"
-    assert found.comparison is not None
     for one in found.comparison.pairs:
         for name, null in one.measures.items():
             assert p_values(null, one.p(name), p_value) in shown
@@ -104,6 +103,9 @@ def test_chance_stands_beside_every_number_once_it_is_known(pair: tuple[str, str
     assert '<span class="chance">untrained ' in figures_html(found)
     title = "The positions and tokens of bert and gpt (CKA 1.000 and .461) are more similar than expected by chance"
     assert shown.startswith(f"<h2>{title}</h2>")
+    assert EVIL not in shown, "nothing of a source is markup"
+    assert EVIL not in figures_html(found)
+    assert html.escape(EVIL) not in figures_html(found), "the figures name no word"
 
 
 def test_words_that_moved_stand_beside_their_neighbours_in_both(pair: tuple[str, str]) -> None:
@@ -111,7 +113,6 @@ def test_words_that_moved_stand_beside_their_neighbours_in_both(pair: tuple[str,
     found = known(session, *pair)
     (panel,) = moved_panels(found, None, 3).panels
     moves = found.moves((0, 1))
-    assert moves is not None
     assert [row.label for row in panel.lists[0].rows] == [move.label.strip() for move in moves.most]
     assert [row.shared for row in panel.lists[0].rows].index(True) == 3
     for listed, near in zip(panel.lists[1:], (moves.most[3].left, moves.most[3].right), strict=True):
@@ -130,14 +131,6 @@ def test_what_cannot_be_compared_is_said_in_its_place() -> None:
     assert "Choose a second source" in pairs_html(compared(session.open(texts[:1]), session))
     assert pairs_html(compared((), session)) == ""
     assert "Choose two or more sources" in figures_html(compared(session.open(["./nowhere"]), session))
-
-
-def test_nothing_of_a_source_is_markup(pair: tuple[str, str]) -> None:
-    session = session_of(*pair)
-    found = known(session, *pair)
-    for shown in (figures_html(found), pairs_html(found)):
-        assert EVIL not in shown
-    assert html.escape(EVIL) not in figures_html(found), "the figures name no word"
 
 
 def test_large_tables_are_left_to_the_job() -> None:
@@ -159,7 +152,6 @@ def test_positions_are_measured_at_once_where_words_are_many(monkeypatch: pytest
     monkeypatch.setattr(limits, "QUICK_FLOPS", 256 * 128**2)
     assert not quick(opened[0])
     found = compared(opened, session)
-    assert found.comparison is not None
     taken = found.comparison.sources[0].metrics
     assert taken["mean norm"].value is not None
     assert taken["token anisotropy"].value is None
@@ -178,7 +170,6 @@ def test_maps_of_positions_share_a_frame(pair: tuple[str, str]) -> None:
     session = session_of(*pair)
     found = compared(session.open(pair), session)
     maps = maps_of(*found.sources, "position", "pca", session)
-    assert maps is not None
     assert maps_of(*found.sources, "position", "pca", session) is maps, "it is computed once"
     drawn = maps_panels(found, (0, 1), maps)
     left, right = (panel.drawings[0].figure for panel in drawn.panels)
@@ -216,36 +207,13 @@ def test_strangers_compare_no_local_files(pair: tuple[str, str]) -> None:
 @pytest.mark.parametrize("public", [False, True])
 def test_a_comparison_is_made_in_a_child_and_kept_for_everybody(public: bool) -> None:
     session = session_of(*BUILT_IN, public=public)
-    key = comparison_key(BUILT_IN, public=public)
-
-    async def run() -> list[children.Progress]:
-        work = session.jobs.run(Visitor("page"), "part", [(BUILT_IN, 19)], partial(Request, key, measuring.comparison))
-        return [step async for step in work]
-
-    steps = asyncio.run(run())
-    assert steps
+    asks = partial(Request, comparison_key(BUILT_IN, public=public), measuring.comparison)
+    assert computed(session, [(BUILT_IN, 19)], asks)
     assert len(LINE) == 0
     found = compared(session.open(BUILT_IN), session)
     assert found.done
-    assert found.comparison is not None
     assert found.comparison.pairs[0].measures["CKA"].draws == 1_999
-    assert asyncio.run(run()) == [], "it is not computed again"
-
-
-def test_a_comparison_that_is_cancelled_leaves_no_child() -> None:
-    texts = ("random:2000x64", "random:2100x64")
-    session = session_of(*texts)
-    key = comparison_key(texts, public=False)
-
-    async def run() -> None:
-        work = session.jobs.run(Visitor("page"), "part", [(texts, 100)], partial(Request, key, measuring.comparison))
-        async for _ in work:
-            LINE.cancel(Visitor("page"), "part")
-
-    with pytest.raises(HfposembError):
-        asyncio.run(run())
-    assert len(LINE) == 0
-    assert session.library.results.get(key) is None
+    assert computed(session, [(BUILT_IN, 19)], asks) == [], "it is not computed again"
 
 
 @pytest.mark.parametrize(("wanted", "failed"), [(None, True), ([], False)], ids=["cancelled", "fold closed"])
@@ -269,6 +237,7 @@ def test_what_is_not_wanted_any_more_has_not_failed(wanted: list[Any] | None, fa
     *_, last = asyncio.run(run())
     assert job.failed(last, [texts]) is failed
     assert len(LINE) == 0
+    assert session.library.results.get("key") is None
 
 
 def test_nothing_is_compared_before_the_tab_comes_to_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,9 @@ from app.findings.compare.pair_questions import (
     pair_recipe,
     sides_of,
 )
-from app.jobs.visitor import Visitor
 from hfposemb.text import number, one_line, sentence_case
 from tests.support.app.models import MANY, checkpoint
-from tests.support.app.sessions import open_session, taken
+from tests.support.app.sessions import computed, open_session
 from tests.support.app.views import run
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -45,8 +43,7 @@ def test_a_fold_shows_what_the_function_returns(
     assert sides is not None
     assert question.reading in pair_page(question, sides, None, stopped=False)
     assert "stopped" in pair_page(question, sides, None, stopped=True)
-    asks = partial(answer_request, session, question)
-    asyncio.run(taken(session.jobs.run(Visitor("one"), "part", [texts], asks)))
+    computed(session, [texts], partial(answer_request, session, question))
     found = session.library.results.get(pair_key(question.name, *texts, public=False))
     page = pair_page(question, sides, found, stopped=False)
     assert EVIL not in page

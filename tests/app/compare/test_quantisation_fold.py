@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 import numpy as np
 import pytest
-import torch
 
 import hfposemb as hpe
 from app.findings.compare import quantisation
 from app.findings.compare.quantisation import damage_request, forms_of, quantisation_panels, wanted_of
-from app.jobs.visitor import Visitor
 from app.session.state import Session
 from hfposemb.comparison.quantisation import LISTED
-from tests.support.app.sessions import open_session, taken
-from tests.support.checkpoints.quantised import MLX, TOKENS, affine, saved
+from tests.support.app.sessions import computed, open_session
+from tests.support.checkpoints import quantised
 
 
 @pytest.fixture(scope="module")
 def forms(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A table in full precision, and as MLX stores it."""
-    folder = tmp_path_factory.mktemp("forms")
-    x = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
-    plain = saved(folder / "plain", {TOKENS: torch.from_numpy(x)})
-    coded = {f"model.embed_tokens.{name}": part for name, part in affine(x).items()}
-    return str(plain), str(saved(folder / "coded", coded, MLX))
+    rows = np.random.default_rng(0).standard_normal((200, 64)).astype(np.float32)
+    plain, coded = quantised.forms(tmp_path_factory.mktemp("forms"), rows)
+    return str(plain), str(coded)
 
 
 pytestmark = pytest.mark.usefixtures("cache_folder")
@@ -59,7 +54,7 @@ def test_it_shows_what_the_function_returns(forms: tuple[str, str]) -> None:
     assert stopped.actions == (quantisation.AGAIN,)
     wanted = wanted_of(session, pair)
     assert wanted == [list(forms)]
-    asyncio.run(taken(session.jobs.run(Visitor("one"), "part", wanted, partial(damage_request, session))))
+    computed(session, wanted, partial(damage_request, session))
     assert wanted_of(session, pair) == []
     (panel,) = quantisation_panels(session, pair).panels
     found = hpe.compare_quantised(*map(hpe.extract, forms), count=LISTED)
@@ -68,7 +63,6 @@ def test_it_shows_what_the_function_returns(forms: tuple[str, str]) -> None:
     assert [row.value for row in kept.rows] == [move.kept for move in found.worst]
     error = found.measures["relative error"].observed
     assert f"changes a token by {100 * error:.1f}".replace(" 0.", " .") in panel.title
-    assert panel.source is not None
     assert "4 bits" in panel.source[1]
     line = next(trace for trace in panel.drawings[0].figure.data if trace.name == "quantised")
     assert line.y[0] == found.errors.max()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 import pytest
+from hfposemb.app.components.plot import Panel
 from hfposemb.app.findings import training_run
 from hfposemb.app.findings.training_run import (
     LAST,
@@ -29,7 +29,6 @@ from hfposemb.app.findings.training_run import (
 )
 from hfposemb.app.jobs import measuring
 from hfposemb.app.jobs.measuring import Training
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.limits import PUBLIC_CHECKPOINTS
 from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.library import Library
@@ -42,7 +41,7 @@ from hfposemb.samples import folder
 from hfposemb.surveys.source_lists import revisions
 from hfposemb.surveys.training_run import Course, Trajectory, trajectory
 from hfposemb.surveys.worker_pool import Engine
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import computed, open_session
 
 STEPS = "step-[0-4]*"
 
@@ -87,7 +86,6 @@ def test_each_run_is_offered_once_in_the_colour_of_its_first_source() -> None:
     }
     assert runs["sample:gpt2"].embeddings is None, "what is open is a moment of it"
     run = chosen_run(opened, "gone", "Positions", " ", public=True)
-    assert run is not None
     assert run.wanted == ["sample:gpt2", "position", PATTERN, PUBLIC_CHECKPOINTS]
     assert chosen_run(opened[:1], "", "Positions", "", public=False) is None
 
@@ -104,29 +102,31 @@ def test_the_panels_say_what_is_at_a_step(gpt2: Trajectory) -> None:
     assert re.fullmatch(
         rf"PCA · 256 positions · all {last + 1} checkpoints · \d+ dots? outside the map", turned[0].foot
     )
-    assert f"{last + 1} of 150 checkpoints" in training_run.moment_panels(moment_of(gpt2, 0, total=150)).panels[0].foot
+    found = replace(gpt2, missing={"sample:gpt2@step-1": "it is <b>gone</b>"})
+    foot = training_run.moment_panels(moment_of(found, 0, total=150)).panels[0].foot
+    assert f"{last + 1} of 150 checkpoints" in foot
+    assert "1 cannot be read: sample:gpt2@step-1: it is <b>gone</b>" in foot
 
 
 def test_a_figure_by_step_stands_beside_chance(gpt2: Trajectory) -> None:
-    course, alike = training_run.course_panels(moment_of(gpt2, 1), "mean cosine at distance 4").panels
+    name = "mean cosine at distance 4"
+
+    def lines(panel: Panel) -> dict[str, Any]:
+        return {one.name: one for one in panel.drawings[0].figure.data if one.mode == "lines" and one.name}
+
+    course, alike = training_run.course_panels(moment_of(gpt2, 1), name).panels
     assert course.title.startswith("Mean cosine at distance 4: .0015 at step 0, ")
-    lines = {trace.name: trace for trace in course.drawings[0].figure.data if trace.mode == "lines" and trace.name}
-    np.testing.assert_allclose(lines["Demo GPT-2"].y, gpt2.courses["mean cosine at distance 4"].values)
-    assert "chance" not in lines, "positions have none"
+    np.testing.assert_allclose(lines(course)["Demo GPT-2"].y, gpt2.courses[name].values)
+    assert "chance" not in lines(course), "positions have none"
     assert [shape.x0 for shape in course.drawings[0].figure.layout.shapes] == [gpt2.steps[1]]
     np.testing.assert_array_equal(alike.drawings[0].figure.data[0].z, gpt2.likeness)
     fallen_back, _ = training_run.course_panels(moment_of(gpt2, 1), "no such figure").panels
     assert fallen_back.title.startswith("CKA with the last: ")
     assert not fallen_back.subtitle
-
-
-def test_a_figure_of_tokens_has_a_band_of_chance(gpt2: Trajectory) -> None:
-    name = "mean cosine at distance 4"
     mean, low, high = (np.full(len(gpt2.steps), value) for value in (0.5, 0.4, 0.6))
-    course = replace(gpt2.courses[name], mean=mean, low=low, high=high)
-    drawn, _ = training_run.course_panels(moment_of(replace(gpt2, courses={name: course}), 1), name).panels
-    lines = {trace.name: trace for trace in drawn.drawings[0].figure.data if trace.mode == "lines" and trace.name}
-    np.testing.assert_allclose(lines["chance"].y, mean)
+    of_tokens = replace(gpt2, courses={name: replace(gpt2.courses[name], mean=mean, low=low, high=high)})
+    drawn, _ = training_run.course_panels(moment_of(of_tokens, 1), name).panels
+    np.testing.assert_allclose(lines(drawn)["chance"].y, mean)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,6 @@ def test_since_when_a_figure_is_beyond_chance(gpt2: Trajectory, values: list[flo
     ends = np.array([[0.5] * 3, [0.0] * 3, [1.0] * 3])
     found = replace(gpt2, steps=(0, 10, 20))
     assert beyond_chance(found, Course("one", "", np.array(values), *ends)) == said
-
-
-def test_a_checkpoint_that_was_left_out_is_named(gpt2: Trajectory) -> None:
-    found = replace(gpt2, missing={"sample:gpt2@step-1": "it is <b>gone</b>"})
-    foot = training_run.moment_panels(moment_of(found, 0)).panels[0].foot
-    assert "1 cannot be read: sample:gpt2@step-1: it is <b>gone</b>" in foot
 
 
 def test_the_slider_names_its_steps(gpt2: Trajectory) -> None:
@@ -204,12 +198,8 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     session = session_of("sample:gpt2")
     wanted = ["sample:gpt2", "position", "step-?00", 3]
 
-    async def work() -> None:
-        request = Request(run_key(wanted, public=False), measuring.training, (*wanted, 2))
-        async for _ in session.jobs.run(Visitor("a page"), "part", [wanted], lambda one: request):
-            pass
-
-    asyncio.run(work())
+    request = Request(run_key(wanted, public=False), measuring.training, (*wanted, 2))
+    computed(session, [wanted], lambda one: request)
     found = session.library.results.get(run_key(wanted, public=False))
     assert found.run.steps == (100, 400, 800)
     assert found.total == 7
@@ -217,6 +207,8 @@ def test_the_job_follows_a_run_in_a_child(tmp_path: Path, monkeypatch: pytest.Mo
     measuring.training(*wanted, 2, lambda _, doing: told.append(doing))  # a child tells only what lasts
     assert told[0] == "looking for checkpoints"
     assert len(told) > len(found.run.steps)
+    with pytest.raises(HfposembError, match="has no revision matching 'none'"):
+        measuring.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)
 
 
 def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> None:
@@ -224,9 +216,17 @@ def test_a_model_in_a_folder_is_no_run(minilm_folder: Path, tmp_path: Path) -> N
     session = session_of("sample:bert")
     assert not runs_of(session.open((str(minilm_folder),)))
     shutil.copytree(folder("bert"), tmp_path / "run")
+    run = str(tmp_path / "run")
     for step in (10, 20):
         shutil.copytree(folder("bert"), tmp_path / "run" / f"checkpoint-{step}")
-    assert list(runs_of(session.open((str(tmp_path / "run"),)))) == [str(tmp_path / "run")]
+    assert list(runs_of(session.open((run,)))) == [run]
+    (opened,) = session.open((f"{run}/checkpoint-10",))
+    for options in ("/", "?base=sample:bert", "?base=./a/b"):  # a question mark may be followed by slashes
+        assert list(runs_of([replace(opened, text=f"{run}/checkpoint-10{options}")])) == [run]
+    assert in_folder(run, "*", public=False) == 2
+    assert in_folder(run, "*", public=True) == 0, "a stranger learns of no folder"
+    with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
+        run_key(["./out", "position", "*", 4], public=True)
 
 
 def test_a_folder_is_followed_while_training_goes_on(
@@ -254,21 +254,3 @@ def test_a_folder_is_followed_while_training_goes_on(
     shutil.copytree(folder("bert"), tmp_path / "step-40")
     assert grown(*asked, "training", failed) != idle
     assert not training.growing(session.open(("sample:gpt2",)), "sample:gpt2").active
-
-
-def test_a_checkpoint_with_options_belongs_to_the_run_around_it(tmp_path: Path) -> None:
-    """The run is that of the parsed path: what follows a question mark may have slashes of its own."""
-    for step in (10, 20):
-        shutil.copytree(folder("bert"), tmp_path / f"step-{step}")
-    (opened,) = session_of().open((f"{tmp_path}/step-10",))
-    for text in (f"{tmp_path}/step-10/", f"{tmp_path}/step-10?base=sample:bert", f"{tmp_path}/step-10?base=./a/b"):
-        assert list(runs_of([replace(opened, text=text)])) == [str(tmp_path)]
-    assert in_folder(str(tmp_path), "*", public=False) == 2
-    assert in_folder(str(tmp_path), "*", public=True) == 0, "a stranger learns of no folder"
-
-
-def test_strangers_name_no_folder_and_a_pattern_must_match() -> None:
-    with pytest.raises(SourceError, match="opened only if the app runs on your own machine"):
-        run_key(["./out", "position", "*", 4], public=True)
-    with pytest.raises(HfposembError, match="has no revision matching 'none'"):
-        measuring.training("sample:gpt2", "position", "none", 4, 0, lambda share, doing: None)

@@ -24,12 +24,11 @@ from hfposemb.app.jobs.queue import Line, in_line
 from hfposemb.app.jobs.visitor import BusyError, Visitor, known_address
 from hfposemb.app.limits import MOST_WAITING, PUBLIC_MEMORY
 from hfposemb.app.session.background_jobs import Request
-from hfposemb.app.session.state import Session
 
 import hfposemb as hpe
 from hfposemb.errors import CancelledError, HfposembError
 from tests.conftest import FULL
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import computed, open_session, taken
 from tests.support.processes import errands
 from tests.support.processes.errands import asleep, drafted, slow
 from tests.support.processes.waiting import gone, until
@@ -79,6 +78,8 @@ def test_cancelled_job_is_gone_with_all_it_started() -> None:
 def test_failing_work_is_one_line() -> None:
     with pytest.raises(children.JobError, match="rows"):
         children.Job(hpe.sinusoidal, -1, 4, deadline=60).result()
+    with pytest.raises(children.JobError, match="use method='pca'"):
+        children.Job(measuring.umap, "random:5x4", "token", 2, reports=True).result()
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,6 @@ def test_umap_in_a_child_is_that_of_the_library() -> None:
     wanted = hpe.project(hpe.extract("random:60x8?seed=7").token, method="umap", dims=2)
     assert np.array_equal(found.coordinates, wanted.coordinates)
     assert any("preparing UMAP" in str(one) for one in seen)
-
-
-def test_umap_with_fewer_points_than_neighbours_says_so() -> None:
-    job = children.Job(measuring.umap, "random:5x4", "token", 2, reports=True)
-    with pytest.raises(children.JobError, match="use method='pca'"):
-        job.result()
 
 
 def test_umap_is_compiled_behind_everything_else_or_not_at_all() -> None:
@@ -362,8 +357,7 @@ def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Li
     kept = session.library.results
 
     async def do(part: str, asks: Callable[[Any], Request]) -> None:
-        async for _ in session.jobs.run(Visitor("page"), part, [part], asks):
-            pass
+        await taken(session.jobs.run(Visitor("page"), part, [part], asks))
 
     async def both() -> None:
         comparing = asyncio.create_task(do("figures", lambda one: Request(one, errands.figures)))
@@ -375,20 +369,6 @@ def test_report_waits_for_the_comparison_of_the_same_page_and_takes_it(alone: Li
     asyncio.run(both())
     assert kept.get("figures") == 7
     assert kept.get("report") == "a report of 7"
-
-
-def test_page_that_is_closed_loses_its_child(alone: Line) -> None:
-    before = {child.pid for child in psutil.Process().children()}
-
-    async def leave() -> list[int]:
-        steps = page_of("stranger")
-        while not (pids := [child.pid for child in psutil.Process().children() if child.pid not in before]):
-            await anext(steps)
-        await steps.aclose()
-        return pids
-
-    assert all(gone(pid) for pid in asyncio.run(leave()))
-    assert not len(alone)
 
 
 def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -> None:
@@ -422,11 +402,5 @@ def test_storm_of_starts_and_cancels_leaves_no_child_and_no_place(alone: Line) -
     asyncio.run(storm())
     assert "TimeoutError" in ended  # how many find the line full depends on the machine
     assert until(lambda: not len(alone) and {one.pid for one in psutil.Process().children()} <= before)
-    assert asyncio.run(finished(session)) == 7, "the next is computed"
-
-
-async def finished(session: Session) -> Any:
-    """Compute what takes a moment; return the result."""
-    async for _ in session.jobs.run(Visitor("late"), "a", ["late"], lambda one: Request(one, errands.figures)):
-        pass
-    return session.library.results.get("late")
+    assert computed(session, ["late"], lambda one: Request(one, errands.figures))
+    assert session.library.results.get("late") == 7, "the next is computed"

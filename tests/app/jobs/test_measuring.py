@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from hfposemb.app.session.state import Session
 import hfposemb as hpe
 from hfposemb.analysis.projection.quality import point_trust
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import open_session, taken
 from tests.support.processes.waiting import gone, until
 
 SOURCE = "sample:bert"
@@ -53,12 +52,7 @@ def work(session: Session, wanted: list[list[Any]]) -> AsyncGenerator[Progress, 
 
 def run(session: Session, wanted: list[list[Any]]) -> list[Progress]:
     """Do all of it."""
-
-    async def steps() -> list[Progress]:
-        async with aclosing(work(session, wanted)) as found:
-            return [step async for step in found]
-
-    return asyncio.run(steps())
+    return asyncio.run(taken(work(session, wanted)))
 
 
 def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) -> None:
@@ -70,9 +64,8 @@ def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) ->
     _, (panel,), wanted, *_ = asked(session)
     assert not wanted
     assert "colour by trust to measure" in panel.foot
-    kept = session.projection(session.open((SOURCE,))[0].embeddings.token, "pca", 2)  # type: ignore[union-attr]
-    assert kept is not None
-    np.testing.assert_allclose(kept.coordinates, expected.coordinates, atol=1e-5)
+    found = session.projection(session.open((SOURCE,))[0].embeddings.token, "pca", 2)  # type: ignore[union-attr]
+    np.testing.assert_allclose(found.coordinates, expected.coordinates, atol=1e-5)
     _, _, wanted, *_ = asked(session, "Trust")
     assert wanted == [[SOURCE, "token", 2, "Trust", "pca"]]
     shares = [step.share for step in run(session, wanted)]
@@ -81,6 +74,8 @@ def test_a_large_map_and_its_trust_are_those_of_the_library(session: Session) ->
     assert not wanted
     wrong = point_trust(table, expected.coordinates, rows=expected.rows, points=token_map.MEASURED).wrong.sum()
     assert f"{wrong:,} are misplaced" in panel.title
+    assert kept.size_of(expected) > expected.coordinates.nbytes
+    assert not expected.measured, "its size is told without measuring it"
 
 
 def test_cancel_leaves_no_child_and_the_page_is_answered_meanwhile(session: Session) -> None:
@@ -159,12 +154,6 @@ def test_models_of_equal_numbers_keep_their_own_words(tmp_path: Path) -> None:
     one, two = (token_neighbours.neighbours_of(session, table, 0, centred=False) for table in tables)
     assert one.rows.tolist() == two.rows.tolist()
     assert [two.labels[0], one.labels[0]] == [words[one.rows[0]] for words in (WORDS[::-1], WORDS)]
-
-
-def test_the_size_of_a_result_is_told_without_measuring_it() -> None:
-    found = hpe.project(hpe.extract(SOURCE).token)
-    assert kept.size_of(found) > found.coordinates.nbytes
-    assert not found.measured
 
 
 def test_two_views_agree_where_a_table_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch) -> None:

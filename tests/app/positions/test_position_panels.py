@@ -33,15 +33,11 @@ from tests.support.app.sessions import open_session
 
 
 def table(vectors: Any) -> hpe.EmbeddingTable:
-    found = hpe.from_arrays(position=np.asarray(vectors, np.float64)).position.table
-    assert found is not None
-    return found
+    return hpe.from_arrays(position=np.asarray(vectors, np.float64)).position.table
 
 
 def built_in(source: str) -> hpe.EmbeddingTable:
-    found = hpe.extract(source).position.table
-    assert found is not None
-    return found
+    return hpe.extract(source).position.table
 
 
 def broken() -> np.ndarray:
@@ -100,7 +96,6 @@ def test_titles_tell_sources_apart() -> None:
     )
     assert position_findings.norm_title(facts) == "No outlying norms in Untrained; all norms are equal in Sinusoid"
     held = facts["Sinusoid"].held
-    assert held is not None
     assert f"{round(100 * held)}\u00a0% in Sinusoid" in position_findings.variance_title(facts)
     long = np.array(built_in("random:256x64").vectors)
     long[0] *= 9
@@ -133,13 +128,9 @@ def test_helices_and_waves_are_told() -> None:
         "Strongest period: 100 positions in Coil; slow trends are strongest in Sinusoid; "
         "no wave above noise in Untrained"
     )
-
-
-def test_a_helix_is_named_beside_the_trend_that_hides_it() -> None:
-    facts = position_findings.measure(hpe.extract("sample:minilm").position.table)
-    assert facts.waves is not None
-    assert facts.waves.peak is None
-    assert position_findings.wave_title({"MiniLM": facts}) == (
+    hidden = position_findings.measure(hpe.extract("sample:minilm").position.table)
+    assert hidden.waves.peak is None
+    assert position_findings.wave_title({"MiniLM": hidden}) == (
         "Slow trends are strongest in MiniLM; MiniLM is a helix with a turn per 5.9 positions"
     )
 
@@ -149,7 +140,6 @@ def test_the_foot_counts_the_points_that_lie_wrongly() -> None:
     (source,) = shown(Absolute(built_in("random:64x16")))
     panel = position_clouds.source_panel(source, shown_positions.View(), page)
     trust = hpe.project(built_in("random:64x16"), dims=3).trust
-    assert trust is not None
     wrong = int(trust.wrong.sum())
     assert f"{wrong} of 64 dots are hollow." in panel.help
     dots = panel.drawings[0].figure.data[0]

@@ -47,7 +47,6 @@ def test_declared_scaling_is_compared_with_plain(tmp_path: Path, scaling: dict[s
     (line,) = [trace for trace in last.drawings[0].figure.data if trace.mode == "lines"]
     assert np.allclose(line.y, list(report.agreement.values()))
     assert last.numbers[0][0] == str(report.never_turned)
-    assert report.base is not None
     assert last.numbers[3][0] == number(report.base.lowest, digits=2)
     assert all(reason in last.message for reason in report.absent.values())
 
@@ -57,7 +56,6 @@ def test_plain_positions_are_compared_with_every_scaling() -> None:
     row = scaling_panels(session.open(session.first), session)
     assert len(row.panels) == 5
     report = rope_report(hpe.extract("rotary:256x16"))
-    assert report.base is not None
     verdict = "stays above 0" if report.base.holds else f"falls to {number(report.base.lowest, digits=2)}"
     assert row.panels[-1].title == f"With base 10,000, the sum of cosines {verdict} within 256 positions"
     assert not row.panels[-1].drawings
@@ -76,7 +74,6 @@ def test_what_takes_long_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch)
     session = open_session("rotary:64x16")
     last = scaling_panels(session.open(session.first), session).panels[-1]
     assert last.numbers[2][0] == "–"
-    assert last.recipe is not None
     assert "search=0" in last.recipe.python
     monkeypatch.setattr(rotary_scaling, "MOST_PAIRS", 4)
     (panel,) = scaling_panels(session.open(session.first), session).panels

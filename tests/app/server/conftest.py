@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from hfposemb import app
 from tests.support.app.serving import Served, serving
+from tests.support.processes.waiting import unused_port
 
 
 @pytest.fixture(scope="package")
@@ -24,8 +24,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """An app that serves strangers, with tools for agents, in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HFPOSEMB_CACHE", str(tmp_path_factory.mktemp("cache")))
-        with socket.create_server(("127.0.0.1", 0)) as free:  # another worker's server may have the usual port
-            port = free.getsockname()[1]
+        port = unused_port()  # another worker's server may have the usual one
         options = {"public": True, "mcp": True, "warm": False, "prevent_thread_lock": True, "quiet": True}
         blocks = app.launch(("sinusoidal:64x16",), port=port, **options)
         yield blocks

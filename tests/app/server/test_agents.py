@@ -24,7 +24,6 @@ import hfposemb as hpe
 from hfposemb import app
 from hfposemb.cli import skill
 from hfposemb.cli.main import main
-from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import document
 from tests.conftest import FULL
 from tests.support.app.serving import ENDPOINTS
@@ -178,7 +177,6 @@ def test_a_bug_is_a_reference_and_nothing_else(url: str, monkeypatch: pytest.Mon
     monkeypatch.setattr("hfposemb.app.server.api.describe", broken)
     (result,) = call(url, ("info", {"source": "sample:bert"}))
     assert result.isError
-    assert result.structuredContent is not None
     error = result.structuredContent["error"]
     assert error["type"] == "UnexpectedError"
     assert "reference" in error["message"]
@@ -419,7 +417,9 @@ def test_skill_is_printed_and_installed(
     assert (tmp_path / ".claude" / "skills" / "hfposemb" / "SKILL.md").read_text(encoding="utf-8") == SKILL
 
 
-def test_skill_is_installed_for_all_projects_or_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skill_is_installed_for_all_projects_or_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "settings"))
@@ -433,13 +433,7 @@ def test_skill_is_installed_for_all_projects_or_elsewhere(tmp_path: Path, monkey
         (["--global"], "apply to --add"),
         (["--add", "--global", "--dest", "x"], "give --dest or --global, not both"),
     ):
-        with pytest.raises(InputError, match=said):
-            skill.run_skill(parsed(arguments))
+        assert main(["skill", *arguments]) == 1
+        assert said in capsys.readouterr().err
     with pytest.raises(hpe.HfposembError, match=r"cannot write .*file.*; choose another folder with --dest"):
         skill.install(tmp_path / "file")
-
-
-def parsed(arguments: list[str]) -> Any:
-    from hfposemb.cli.parser import parser
-
-    return parser().parse_args(["skill", *arguments])

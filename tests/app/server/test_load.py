@@ -17,7 +17,8 @@ from hfposemb.app.limits import MOST_WAITING
 from hfposemb.app.server.event_streams import MOST_STREAMS
 
 from tests.conftest import FULL
-from tests.support.app.serving import Served, Visitor
+from tests.support.app.serving import Served, Visitor, called
+from tests.support.processes.waiting import until
 
 VISITORS, SECONDS = (50, 60.0) if FULL else (5, 2.0)
 FLOOD_SECONDS = 10.0 if FULL else 1.5
@@ -48,8 +49,8 @@ def visit(url: str, seed: int, seconds: float) -> tuple[int, list[str]]:
     """Change sources, words and tabs for a while; return how many answers came, and what was said instead of one."""
     choose, page = random.Random(seed), Visitor(url)
     page.show("Tokens")
-    word, answers, other, until = page.labelled("Word, part of a word, or id"), 0, [], time.monotonic() + seconds
-    while time.monotonic() < until:
+    word, answers, other, end = page.labelled("Word, part of a word, or id"), 0, [], time.monotonic() + seconds
+    while time.monotonic() < end:
         messages = page.choose(choose.choice(CHOICES))
         messages += page.show(choose.choice(TABS))
         messages += page.act(word, "submit", choose.choice(("king", "queen", "earth")))
@@ -84,13 +85,9 @@ def test_crowd_gets_answers_and_memory_stays_flat(served: Served) -> None:
             page.show(tab)
     page.close()
     first = crowd(served)
-    second, until = crowd(served), time.monotonic() + 10
-    most = TOLERANCE + VISITORS * KEPT
-    while second - first >= most and time.monotonic() < until:  # what a session holds goes with its heartbeat
-        time.sleep(0.1)
-        second = memory(served)
+    second, most = crowd(served), TOLERANCE + VISITORS * KEPT
     print(f"memory: {first >> 20} MB after a crowd, {second >> 20} MB after another")
-    assert second - first < most, (first, second)
+    assert until(lambda: memory(served) - first < most, 10), "what a session holds goes with its heartbeat"
     assert "Traceback" not in served.said
 
 
@@ -113,8 +110,7 @@ def test_sessions_that_are_dropped_are_forgotten(served: Served) -> None:
     page, sizes = Visitor(served.url), []
     for _ in range(3):
         for _ in range(SESSIONS):
-            called = page.client.post("/gradio_api/call/info", json={"data": ["sinusoidal:16x8"]}).json()["event_id"]
-            assert "[16, 8]" in page.client.get(f"/gradio_api/call/info/{called}").text
+            assert "[16, 8]" in called(page.client, "info", "sinusoidal:16x8")
         sizes.append(memory(served))
     print(f"memory after {SESSIONS} sessions each: {[size >> 20 for size in sizes]} MB")
     assert sizes[2] - sizes[1] < SESSIONS * 2**17, sizes
@@ -161,30 +157,22 @@ def children(served: Served) -> list[psutil.Process]:
     return psutil.Process(served.process.pid).children()
 
 
-def childless(served: Served) -> bool:
-    """Tell whether the server has no child any more, soon."""
-    end = time.monotonic() + 30
-    while (left := children(served)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return not left
-
-
 def test_flood_of_heavy_requests_waits_in_line_while_others_are_answered(served: Served) -> None:
     quiet = Visitor(served.url)
     quiet.choose(["sample:bert", "sinusoidal:256x128"])
     quiet.show("Tokens")
     with ThreadPoolExecutor(4) as threads:
         pages = list(threads.map(lambda number: asking(served, number, f"9.9.9.{number}"), range(FLOOD)))
-    answered, most, over, until = 0, 0, Event(), time.monotonic() + 60
+    answered, most, over, end = 0, 0, Event(), time.monotonic() + 60
     places = [in_line(place) for place in range(1, MOST_WAITING + 1)]
     with ThreadPoolExecutor(FLOOD) as threads:
         flood = [threads.submit(ask_for_umap, page, over) for page in pages]
-        while time.monotonic() < until:
+        while time.monotonic() < end:
             most = max(most, running := len(children(served)))
             answered += cheap(quiet) if running else 0
             heard = ["".join(page.heard) for page in pages]
             if children(served) and all(any(place in one for one in heard) for place in places):
-                until = min(until, time.monotonic() + FLOOD_SECONDS)
+                end = min(end, time.monotonic() + FLOOD_SECONDS)
         over.set()
         said = [one.result() for one in flood]
     assert most == 1
@@ -194,7 +182,7 @@ def test_flood_of_heavy_requests_waits_in_line_while_others_are_answered(served:
         assert any(place in one for one in said), place
     for page in (quiet, *pages):
         page.close()
-    assert childless(served), "who leaves has no job"
+    assert until(lambda: not children(served), 30), "who leaves has no job"
 
 
 def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -> None:
@@ -202,10 +190,7 @@ def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -
     over = Event()
     with ThreadPoolExecutor(2) as threads:
         running = threads.submit(ask_for_umap, first, over)
-        until = time.monotonic() + 30
-        while not children(served):
-            assert time.monotonic() < until, "the first page's job does not start"
-            time.sleep(0.05)
+        assert until(lambda: bool(children(served)), 30), "the first page's job does not start"
         refused = threads.submit(ask_for_umap, second, over)
         wait([refused], timeout=6)
         over.set()
@@ -214,7 +199,7 @@ def test_visitor_has_one_heavy_job_however_many_pages_are_open(served: Served) -
         assert TWICE not in running.result()
     first.close()
     second.close()
-    assert childless(served)
+    assert until(lambda: not children(served), 30)
 
 
 def test_streams_of_unknown_sessions_cost_nothing(served: Served) -> None:

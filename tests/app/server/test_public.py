@@ -24,7 +24,8 @@ from tests.conftest import FULL
 from tests.hub.session import HUB
 from tests.support.app import doors
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.serving import ENDPOINTS, REFUSAL, ROOT, Served, Visitor, alerts, call_tools, lines, serving
+from tests.support.app.serving import ENDPOINTS, REFUSAL, Served, Visitor, alerts, call_tools, called, lines, serving
+from tests.support.installing import ROOT
 
 TOKEN = "hf_canaryToken0123456789"
 SECRET = "canary-content-that-nobody-may-read"
@@ -237,9 +238,10 @@ def test_doors_that_the_page_does_not_need_are_closed(path: str, client: httpx.C
     assert served.opened == HOOKED
 
 
-def test_what_the_page_needs_is_served(page: Visitor) -> None:
-    html = page.client.get("/").text
-    linked = set(re.findall(r'(?:src|href)="\.?(/(?:assets|static|gradio_api)/[^"]+)"', html))
+def test_what_the_page_needs_is_served_and_its_limits_are_told(page: Visitor) -> None:
+    said = html.unescape(json.dumps(list(page.values.values()), ensure_ascii=False))
+    assert all(line in said for line in limits.told())
+    linked = set(re.findall(r'(?:src|href)="\.?(/(?:assets|static|gradio_api)/[^"]+)"', page.client.get("/").text))
     assert linked
     for path in (*linked, "/config", "/theme.css", "/gradio_api/info", "/gradio_api/startup-events"):
         assert page.client.get(path).status_code == 200, path
@@ -249,18 +251,13 @@ def test_what_the_page_needs_is_served(page: Visitor) -> None:
         assert page.client.get(f"/gradio_api/file={path}").status_code == 200
 
 
-def test_bodies_are_bounded(page: Visitor) -> None:
+def test_bodies_are_bounded(client: httpx.Client) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"{}"
 
     large = b" " * (limits.REQUEST_BYTES + 1)
-    assert page.client.post("/gradio_api/queue/join", content=large).status_code == 413
-    assert page.client.post("/gradio_api/queue/join", content=pieces()).status_code == 411
-
-
-def test_page_tells_its_limits(page: Visitor) -> None:
-    said = html.unescape(json.dumps(list(page.values.values()), ensure_ascii=False))
-    assert all(line in said for line in limits.told())
+    assert client.post("/gradio_api/queue/join", content=large).status_code == 413
+    assert client.post("/gradio_api/queue/join", content=pieces()).status_code == 411
 
 
 def test_models_of_the_owner_stay_private_and_no_request_carries_the_token(page: Visitor) -> None:
@@ -339,8 +336,7 @@ def test_names_of_files_reach_nothing_through_endpoints_and_tools(page: Visitor,
     for number, name in enumerate(asked):
         endpoint, given = list(ENDPOINTS.items())[number % len(ENDPOINTS)]
         given = {**given, **({"sources": [name, "sample:bert"]} if "sources" in given else {"source": name})}
-        called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": [*given.values()]})
-        answer = page.client.get(f"/gradio_api/call/{endpoint}/{called.json()['event_id']}").text
+        answer = called(page.client, endpoint, *given.values())
         page.heard.append(answer)
         assert answer.startswith("event: error") or name.startswith("owner/"), (endpoint, name, answer)
         tools.append((endpoint, given))

@@ -6,7 +6,6 @@ import io
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -32,7 +31,8 @@ from hfposemb import app
 from hfposemb.cli.main import main
 from hfposemb.errors import HfposembError, InputError
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.serving import REFUSAL, Visitor, alerts, serving
+from tests.support.app.serving import REFUSAL, Visitor, alerts, called, serving
+from tests.support.processes.waiting import until, unused_port
 
 VARIABLES = ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT", "GRADIO_SHARE", "SPACE_ID", "HFPOSEMB_AUTH", "CI", "BROWSER")
 
@@ -157,8 +157,7 @@ def test_neighbour_on_the_network_opens_no_file(strangers: Commanded, folder: Pa
     assert alerts(page) == {REFUSAL}
     for endpoint, data in (("info", ["SOURCE"]), ("neighbours", ["SOURCE", "king", 3, "cosine", "", False])):
         sent = [str(folder / "model") if one == "SOURCE" else one for one in data]
-        called = page.client.post(f"/gradio_api/call/{endpoint}", json={"data": sent}).json()["event_id"]
-        answer = page.client.get(f"/gradio_api/call/{endpoint}/{called}").text
+        answer = called(page.client, endpoint, *sent)
         assert answer.startswith("event: error"), answer
         assert REFUSAL in answer
     for path in (folder / "model" / "config.json", "/etc/passwd"):
@@ -187,8 +186,7 @@ def test_trusted_app_opens_files_for_whoever_reaches_it(folder: Path) -> None:
     with commanded("--host", "0.0.0.0", "--trusted", source, "sinusoidal:8x4") as served:
         page = Visitor(served.url)
         assert not alerts(page)
-        called = page.client.post("/gradio_api/call/info", json={"data": [source]}).json()["event_id"]
-        answer = page.client.get(f"/gradio_api/call/info/{called}").text
+        answer = called(page.client, "info", source)
         assert answer.startswith("event: complete"), answer
         assert "13" in answer
         page.close()
@@ -217,9 +215,8 @@ def test_whoever_comes_from_elsewhere_is_a_stranger(
         monkeypatch.setenv(name, outside() if value == "ADDRESS" else value)
     given = {name: outside() if value == "ADDRESS" else value for name, value in options.items()}
     shared = host != "ADDRESS"
-    with socket.create_server((outside(), 0)) as free:  # another worker's server may have the usual port
-        port = free.getsockname()[1]
-    blocks = app.launch(("sinusoidal:8x4",), warm=False, prevent_thread_lock=True, port=port, **given)
+    given["port"] = unused_port(outside())  # another worker's server may have the usual one
+    blocks = app.launch(("sinusoidal:8x4",), warm=False, prevent_thread_lock=True, **given)
     try:
         assert blocks.share_url == ("https://someone.example" if shared else None)
         page = Visitor(f"http://{outside() if host == 'ADDRESS' else host}:{blocks.server_port}")
@@ -417,9 +414,8 @@ def test_browser_opens_when_the_page_is_there_and_nobody_waits_for_it(folder: Pa
     browser.chmod(0o755)
     clean = dict.fromkeys(("CI", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"), "")
     with serving(folder, arguments=("sinusoidal:8x4",), BROWSER=f"{browser} %s", **clean) as served:
-        until = time.monotonic() + 120
-        while not opened.exists() and time.monotonic() < until:
-            time.sleep(0.1)
+        assert until(opened.exists, 120)
+        assert until(lambda: opened.read_text().endswith("\n"))
         assert opened.read_text() == f"{served.url}/\n"
         Visitor(served.url).close()
         for child in psutil.Process(served.process.pid).children():

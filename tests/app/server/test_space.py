@@ -38,8 +38,7 @@ def mine(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 
 def card(files: dict[str, bytes]) -> dict[str, object]:
     """Return the front matter of a README."""
-    found: dict[str, object] = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
-    return found
+    return yaml.safe_load(files["README.md"].decode().split("---\n")[1])
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -156,14 +155,11 @@ def test_names_are_checked_first(name: str, said: str, hub: FakeHub, capsys: pyt
     assert not hub.requests
 
 
-def test_without_login(hub: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "owner/name").startswith("you are not logged in: run `hf auth login`, or set HF_TOKEN")
-    assert not hub.requests
-
-
-def test_token_that_the_hub_does_not_know(
+def test_without_a_token_and_with_one_that_the_hub_does_not_know(
     hub: FakeHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert refused(capsys, "owner/name").startswith("you are not logged in: run `hf auth login`, or set HF_TOKEN")
+    assert not hub.requests
     monkeypatch.setenv("HF_TOKEN", "hf_old")
     assert "rejected the token" in refused(capsys, "owner/name")
 
@@ -249,16 +245,13 @@ def test_upload_that_breaks_off_goes_on_when_it_is_run_again(mine: FakeHub, caps
     assert "app/space.py" in mine.content("spaces/owner/name")
 
 
-def test_network_away(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
-    mine.fault("reset", times=None)
-    assert refused(capsys, "owner/name") == "the Hub cannot be reached; check the network and try again"
-
-
-def test_errors_are_of_their_kind(mine: FakeHub) -> None:
+def test_errors_are_of_their_kind(mine: FakeHub, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError):
         space.publish("name")
     with pytest.raises(HubError):
         space.publish("somebody/name")
+    with mine.fault("reset", times=None):
+        assert refused(capsys, "owner/name") == "the Hub cannot be reached; check the network and try again"
     mine.fault("hangup", times=None)
     with pytest.raises(OfflineError):
         space.publish("owner/name")

@@ -26,7 +26,7 @@ from hfposemb.app.session.state import Session
 from hfposemb import app
 from hfposemb.errors import InputError, SourceError
 from hfposemb.tables.closed_forms import BUILTINS
-from tests.support.app.serving import Visitor, visited
+from tests.support.app.serving import Visitor, called, visited
 from tests.support.processes import errands
 
 LOCAL = re.compile(r"Something went wrong while computing this: (.*)\. Details were written to (\S+\.txt)")
@@ -55,7 +55,6 @@ def test_bug_is_said_with_its_file_here_and_by_a_reference_to_strangers(
     cache_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = LOCAL.fullmatch(said_of(fault("a"), public=False))
-    assert found is not None
     assert found[1] == "KeyError: 'a'"
     text = Path(found[2]).read_text()
     assert "KeyError: 'a'" in text
@@ -83,7 +82,6 @@ def test_one_bug_has_one_report_whatever_a_visitor_writes(
 
 def test_bug_of_a_child_keeps_the_childs_traceback() -> None:
     found = LOCAL.fullmatch(said_of(BugError("Traceback of the child\nOSError: no room\n"), public=False))
-    assert found is not None
     assert found[1] == "OSError: no room"
     assert "Traceback of the child" in Path(found[2]).read_text()
 
@@ -187,9 +185,7 @@ def test_bug_in_one_source_leaves_the_page_at_work(page: Visitor, request: pytes
 
 @pytest.mark.parametrize("page", [False], indirect=True, ids=["local"])
 def test_endpoint_answers_a_bug_with_one_line(page: Visitor) -> None:
-    sent = {"data": ["faulty:16x8", "0", 3, "cosine", "position", False]}
-    called = page.client.post("/gradio_api/call/neighbours", json=sent).json()["event_id"]
-    answer = page.client.get(f"/gradio_api/call/neighbours/{called}").text
+    answer = called(page.client, "neighbours", "faulty:16x8", "0", 3, "cosine", "position", False)
     assert answer.startswith("event: error")
     assert LOCAL.search(answer), answer
     assert "Traceback" not in answer

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 import re
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from hfposemb.app.findings.start.file_checks import (
     page,
 )
 from hfposemb.app.jobs.measuring import check as check_in_child
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 
@@ -34,24 +31,14 @@ from hfposemb.errors import HfposembError, SourceError
 from tests.checks.planted import change, llama
 from tests.hub import FakeHub
 from tests.support.app.models import WORDS, checkpoint
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import computed, open_session
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def named(*texts: str, session: Session) -> tuple[Opened, ...]:
-    return session.open(texts)
-
-
-def finished(session: Session, texts: Sequence[str]) -> None:
+def finished(session: Session, *texts: str) -> None:
     """Run the job of the fold."""
-
-    async def run() -> None:
-        asks = partial(file_checks.check_request, session)
-        async for _ in session.jobs.run(Visitor("one"), "part", [[text] for text in texts], asks):
-            pass
-
-    asyncio.run(run())
+    computed(session, [[text] for text in texts], partial(file_checks.check_request, session))
 
 
 def test_a_fault_is_said_with_severity_reason_and_fix(tmp_path: Path) -> None:
@@ -59,7 +46,7 @@ def test_a_fault_is_said_with_severity_reason_and_fix(tmp_path: Path) -> None:
     folder = llama(tmp_path / "broken")
     change(folder, tie_word_embeddings=True)
     session = open_session()
-    opened = named(str(folder), "sample:gpt2", "sinusoidal:8x4", session=session)
+    opened = session.open((str(folder), "sample:gpt2", "sinusoidal:8x4"))
     found = checked(opened, session)
     assert [one.name for one in found] == [opened[0].name, opened[1].name], "a closed form has no files"
     report = hpe.check(folder)
@@ -85,9 +72,6 @@ def test_what_a_file_says_is_text() -> None:
     assert "<img" not in said
     assert said.count("&lt;img") >= 9
     assert counted(report) == "2 suspicious"
-
-
-def test_the_number_of_notes_is_singular_or_plural() -> None:
     one = Finding("x", "note", "m", {}, "w", "f")
     assert [counted(CheckReport("x", (one,) * count)) for count in (1, 2)] == ["1 note", "2 notes"]
 
@@ -95,11 +79,11 @@ def test_the_number_of_notes_is_singular_or_plural() -> None:
 def test_only_small_local_checkpoints_are_checked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = checkpoint(tmp_path / "bert", WORDS)
     session = open_session()
-    opened = named(folder, "sample:bert", session=session)
+    opened = session.open((folder, "sample:bert"))
     monkeypatch.setattr(file_checks, "CHECKED_AT_ONCE", 10)
     found = checked(opened, session)
     assert [report is None for report in found.values()] == [True, False]
-    finished(session, [folder])
+    finished(session, folder)
     assert known(opened, session)[opened[0]] == hpe.check(folder), "the job gives what the library does"
 
 
@@ -107,20 +91,21 @@ def test_a_source_that_fails_leaves_the_others(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path / "bert", WORDS)
     session = open_session()
     with pytest.raises(HfposembError, match=r"absent: .*does not exist") as failed:
-        finished(session, [str(tmp_path / "absent"), folder])
+        finished(session, str(tmp_path / "absent"), folder)
     assert "\n" not in str(failed.value)
-    assert known(named(folder, session=session), session) != {}
-    assert None not in known(named(folder, session=session), session).values()
+    found = known(session.open((folder,)), session)
+    assert found
+    assert None not in found.values()
 
 
 def test_strangers_get_no_local_files(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path / "bert", WORDS)
     session = open_session(public=True)
-    (source,) = named(folder, session=session)
+    (source,) = session.open((folder,))
     assert not has_files(source, session)
     assert checked([source], session) == {}
     with pytest.raises(SourceError, match="folders and files can be opened only if"):
-        finished(session, [folder])
+        finished(session, folder)
 
 
 @pytest.fixture
@@ -162,7 +147,7 @@ def test_the_code_of_a_report_gives_its_numbers() -> None:
 def test_the_job_for_strangers_reads_public_models_only(hub: FakeHub, owned: Path) -> None:
     session = open_session(public=True)
     with pytest.raises(HfposembError, match="not a public model"):
-        finished(session, ["owner/secret", "owner/open"])
+        finished(session, "owner/secret", "owner/open")
     results = session.library.results
     assert results.get(check_key("owner/secret", public=True)) is None
     assert results.get(check_key("owner/open", public=True)).findings == hpe.check(owned).findings

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import gradio as gr
 import pytest
 from hfposemb.app.findings.chosen_word import Word
 from hfposemb.app.findings.tokens import token_map
 from hfposemb.app.jobs.queue import LINE
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.background_jobs import stored_map
 from hfposemb.app.session.shown_positions import View
 from hfposemb.app.session.source_names import PRESETS, choices
@@ -17,6 +14,7 @@ from hfposemb.app.session.state import Session
 from hfposemb.app.tabs.positions import clouds, missing_umaps
 
 from hfposemb import app
+from tests.support.app.sessions import computed
 
 MINILM = "sample:minilm"
 
@@ -29,15 +27,10 @@ def test_it_is_offered_by_its_name() -> None:
 @pytest.mark.parametrize("dims", [2, 3])
 @pytest.mark.parametrize("role", ["token", "position"])
 def test_umap_is_known_at_once(session: Session, role: str, dims: int) -> None:
-    async def said() -> list[str]:
-        steps = session.jobs.run(Visitor("page"), "tokens", [[MINILM, role, dims]], session.jobs.layout)
-        return [str(progress) async for progress in steps]
-
-    assert asyncio.run(said()) == []
+    assert computed(session, [[MINILM, role, dims]], session.jobs.layout) == []
     assert not len(LINE)
     table = session.library.open(MINILM).tables[role]
     found = session.projection(table, "umap", dims)
-    assert found is not None
     assert found.measured
     assert (found.coordinates.shape, found.method, found.name) == ((table.shape[0], dims), "umap", table.name)
     assert session.projection(table, "umap", dims) is found, "it is read once"
@@ -61,10 +54,7 @@ def test_positions_are_drawn_by_umap_without_a_job(session: Session) -> None:
         assert missing_umaps(opened, dims, session) == [["sample:bert", "position", dims]]
     panel = clouds(opened[:1], View("umap", 2), session).panels[0]
     table = opened[0].position.table
-    assert table is not None
     stored = stored_map(table, 2)
-    assert stored is not None
-    assert stored.trust is not None
     kept = f"{stored.trust.neighbours_kept.mean():.0%}".replace("%", "\u00a0%")
     assert panel.foot.startswith(f"UMAP keeps {kept} of each point’s neighbours")
     assert "rounding" not in panel.foot, "positions are exact"

@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import gradio as gr
 import numpy as np
 import pytest
+from gradio.blocks import Block
 
 import hfposemb as hpe
-from app import TABS
+from app import TABS, panel
+from app.findings.positions import probing, shifts
 from app.lessons.card import CHOOSE, NUMBERS, link, revealed, told
 from app.lessons.lessons import LESSONS, Lesson
 from app.limits import MOST_SOURCES
@@ -133,30 +136,25 @@ def test_a_link_holds_the_sources_the_tab_and_the_lesson(number: int, lesson: Le
 
 
 @pytest.fixture(scope="module")
-def kept() -> set[str]:
-    """The names that an address of the app may hold."""
-    import gradio as gr
-
-    import app
-
+def components() -> list[Block]:
+    """The components of a page that follows its address."""
     with gr.Blocks() as blocks:
-        app.panel(address=True)
-    written = (str(getattr(one, "js_on_load", "")) for one in blocks.blocks.values())
+        panel(address=True)
+    return list(blocks.blocks.values())
+
+
+@pytest.fixture(scope="module")
+def kept(components: list[Block]) -> set[str]:
+    """The names that an address of the app may hold."""
+    written = (str(getattr(one, "js_on_load", "")) for one in components)
     line = next(code for code in written if "followAddress" in code)
     return set(re.findall(r'"([\w-]+)"', line.partition('"names": [')[2]))
 
 
 @pytest.fixture(scope="module")
-def labels() -> set[str]:
+def labels(components: list[Block]) -> set[str]:
     """Labels of controls, and headings of what is folded away."""
-    import gradio as gr
-
-    import app
-    from app.findings.positions import probing, shifts
-
-    with gr.Blocks() as blocks:
-        app.panel()
-    shown = {str(getattr(one, name, "")) for one in blocks.blocks.values() for name in ("label", "value")}
+    shown = {str(getattr(one, name, "")) for one in components for name in ("label", "value")}
     return shown | {shifts.QUESTION, probing.QUESTION}
 
 
@@ -201,8 +199,7 @@ def opened(*texts: str) -> list[Opened]:
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    found: Session = open_session(*FIRST)
-    return found
+    return open_session(*FIRST)
 
 
 def test_a_guess_comes_first(session: Session) -> None:

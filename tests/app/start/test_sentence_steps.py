@@ -25,7 +25,6 @@ def rows_of(page: str) -> dict[str, dict[str, list[tuple[str, str]]]]:
 
 
 def test_numbers_are_those_of_the_model(minilm: Opened) -> None:
-    assert minilm.embeddings is not None
     page = sentence_steps([minilm], "I love NLP", "model")
     inputs = minilm.embeddings.inputs("I love NLP")
     found = rows_of(page)

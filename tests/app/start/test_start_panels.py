@@ -19,7 +19,6 @@ from hfposemb.reports.position_findings import Facts, measure, shapes
 def test_a_word_said_twice_goes_in_as_two_vectors(minilm: Opened) -> None:
     panel = model_input.input_panel([minilm], model_input.SENTENCE)
     assert panel.title == "The same word at two positions becomes two different inputs"
-    assert minilm.embeddings is not None
     inputs = minilm.embeddings.inputs(model_input.SENTENCE)
     one, two = inputs.sum[1].astype(float), inputs.sum[4].astype(float)
     cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
@@ -120,7 +119,6 @@ def test_questions_are_answered_with_measurements(session: Session, minilm: Open
     opened = [minilm, *session.open(["sinusoidal:64x16"])]
     asked = {one.title: one for one in questions(opened, facts_of(opened, session), session)}
     assert len(asked) == 6
-    assert minilm.embeddings is not None
     table = minilm.embeddings.token
     found = hpe.neighbours(table, "king", k=2)
     assert table.labels[int(found.rows[1])] == "queen"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 import hfposemb as hpe
-from app.components.plot import NeighbourList
 from app.findings.chosen_word import Word
 from app.findings.positions import properties as requirement_app
 from app.findings.positions.properties import requirement_panel
@@ -20,12 +18,11 @@ from app.findings.tokens import undertrained as odd_app
 from app.findings.tokens.token_map import map_panels
 from app.findings.tokens.token_neighbours import word_panels
 from app.findings.tokens.undertrained import odd_panels
-from app.jobs.visitor import Visitor
 from app.session.opened import Opened
 from hfposemb.analysis.positions.encoding_properties import encoding_requirements
 from hfposemb.analysis.tokens.undertrained import undertrained_tokens
 from tests.support.app.models import HOSTILE, WORDS, checkpoint
-from tests.support.app.sessions import open_session
+from tests.support.app.sessions import computed, open_session
 
 
 def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
@@ -47,10 +44,13 @@ def test_odd_tokens_are_those_of_the_function(tmp_path: Path) -> None:
     assert "IsoScore" in panel.foot
 
 
-def test_odd_tokens_of_a_source_without_any_take_no_room() -> None:
-    session = open_session("sinusoidal:32x8")
-    assert odd_panels(session, session.open(session.first)[0]) == ()
+def test_odd_tokens_of_a_source_without_any_take_no_room_and_of_too_few_say_so(tmp_path: Path) -> None:
+    session = open_session("sinusoidal:32x8", checkpoint(tmp_path / "tiny", WORDS[:2]))
+    formula, tiny = session.open(session.first)
+    assert odd_panels(session, formula) == ()
     assert odd_panels(session, None) == ()
+    (panel,) = odd_panels(session, tiny)
+    assert "outliers need at least 3" in panel.message
 
 
 def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,21 +62,12 @@ def test_a_large_table_is_searched_on_demand_in_a_child(monkeypatch: pytest.Monk
     assert panel.actions == (odd_app.LOOK,)
     assert not panel.lists
 
-    async def search() -> list[float]:
-        asks = partial(odd_app.odd_request, session)
-        steps = session.jobs.run(Visitor("one"), "part", [["sample:minilm", "id"]], asks)
-        return [step.share async for step in steps]
-
-    assert max(asyncio.run(search())) > 0
+    said = computed(session, [["sample:minilm", "id"]], partial(odd_app.odd_request, session))
+    assert max(step.share for step in said) > 0
     (panel,) = odd_panels(session, source)
-    assert panel.lists == _unbounded(monkeypatch, source)
-
-
-def _unbounded(monkeypatch: pytest.MonkeyPatch, source: Opened) -> tuple[NeighbourList, ...]:
-    """Return what is listed where the table counts as small, in a session that has measured nothing."""
-    monkeypatch.undo()
-    (panel,) = odd_panels(open_session("sample:bert"), source)
-    return panel.lists
+    monkeypatch.undo()  # the table counts as small, in a session that has measured nothing
+    (small,) = odd_panels(open_session("sample:bert"), source)
+    assert panel.lists == small.lists
 
 
 def test_numbers_of_rows_are_shown_as_no_tokens(tmp_path: Path, minilm: Opened) -> None:
@@ -92,13 +83,6 @@ def test_numbers_of_rows_are_shown_as_no_tokens(tmp_path: Path, minilm: Opened) 
     assert "the same" not in panel.title
     assert not any(row.shared for one in panel.lists for row in one.rows)
     assert "MiniLM, since bare takes no sentence" in sentence_steps([bare, minilm], "I love NLP", "model")
-
-
-def test_a_table_too_small_says_so(tmp_path: Path) -> None:
-    source = checkpoint(tmp_path / "tiny", WORDS[:2])
-    session = open_session(source)
-    (panel,) = odd_panels(session, session.open([source])[0])
-    assert "outliers need at least 3" in panel.message
 
 
 @pytest.mark.parametrize(

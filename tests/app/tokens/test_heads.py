@@ -22,7 +22,6 @@ from hfposemb.app.findings.tokens import (
 )
 from hfposemb.app.findings.tokens.token_selection import Selection
 from hfposemb.app.findings.tokens.undertrained import odd_panels
-from hfposemb.app.jobs.visitor import Visitor
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
 from hfposemb.app.tabs import tokens
@@ -32,7 +31,7 @@ from hfposemb.tables.token_marks import TokenMarks
 from hfposemb.text import number
 from tests.hub import FakeHub
 from tests.support.app.models import UNTIED_WORDS, untied
-from tests.support.app.sessions import open_session, taken
+from tests.support.app.sessions import computed, open_session, taken
 
 TIED = "sample:gpt2"
 
@@ -139,13 +138,6 @@ def test_a_head_of_the_hub_that_was_not_read_is_not_read_while_drawing(
 # --- token table against head -----------------------------------------------------------------------------------------
 
 
-def compared(session: Session) -> None:
-    """Compare the token tables of a session with their heads, as the fold's job does."""
-    wanted = token_head.wanted_of(session, session.open(session.first))
-    asks = partial(token_head.head_request, session)
-    assert asyncio.run(taken(session.jobs.run(Visitor("one"), "part", wanted, asks)))
-
-
 def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     session = open_session(source)
     (panel,) = token_head.head_panels(session, session.open(session.first)).panels
@@ -153,7 +145,8 @@ def test_panel_has_the_figures_and_tokens_of_the_library(source: str) -> None:
     assert not panel.numbers
     (stopped,) = token_head.head_panels(session, session.open(session.first), stopped=True).panels
     assert stopped.actions == (token_head.AGAIN,)
-    compared(session)
+    wanted = token_head.wanted_of(session, session.open(session.first))
+    assert computed(session, wanted, partial(token_head.head_request, session))
     found = hpe.compare_head(hpe.extract(source), count=token_head.LISTED)
     (panel,) = token_head.head_panels(session, session.open(session.first)).panels
     assert panel.title.startswith(
@@ -195,14 +188,12 @@ def test_odd_tokens_are_those_of_source_and_head(tmp_path: Path) -> None:
 def test_marks_and_origin_of_added_rows_are_said(source: str) -> None:
     session = open_session(source)
     (one,) = session.open(session.first)
-    assert one.embeddings is not None
     plain = hpe.undertrained_tokens(one.embeddings, count=8)
     chat = frozenset({plain["far from the mean"].rows[0].row})
     marks = TokenMarks(added=frozenset(range(40, 60)), chat=chat)
     marked = replace(one, embeddings=replace(one.embeddings, marks=lambda: marks))
     (panel,) = odd_panels(session, marked)
     found = hpe.undertrained_tokens(marked.embeddings, count=8)  # type: ignore[arg-type]
-    assert found.origin is not None
     assert panel.subtitle.endswith(f"20 rows were added: {found.origin.sentence}.")
     first = next(part for part in panel.lists if part.name == undertrained.NAMES["far from the mean"]).rows[0]
     assert first.label.endswith("chat template)")
@@ -215,6 +206,4 @@ def test_odd_tokens_are_of_the_source_that_the_map_shows(source: str) -> None:
     session = open_session(TIED, source)
     sources = session.open(session.first)
     of_head, of_token = (undertrained.chosen(session, sources, table, TIED) for table in ("head", "token"))
-    assert of_head is not None
-    assert of_token is not None
     assert (of_head.text, of_head.words, of_token.text) == (source, "token", TIED)

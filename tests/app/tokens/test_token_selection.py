@@ -57,18 +57,15 @@ def test_a_shape_selects_the_dots_within_it(monkeypatch: pytest.MonkeyPatch) -> 
     (source,) = session.open((BERT,))
     table = source.embeddings.token  # type: ignore[union-attr]
     found = session.projection(table, "pca", 2)
-    assert found is not None
     (x0, y0), (x1, y1) = np.quantile(found.coordinates, (0.2, 0.6), axis=0).tolist()
     box = {"x": [x0, x1, x1, x0], "y": [y0, y0, y1, y1]}
     x, y = found.coordinates.T
     wanted = found.rows[(x > x0) & (x < x1) & (y > y0) & (y < y1)]
     chosen = token_selection.outlined(box, found, source)
-    assert chosen is not None
     rows = token_selection.selected_rows(session, source, chosen)
     assert len(np.setxor1d(rows, wanted)) <= 2, "corners are rounded to a step of the map"
     monkeypatch.setattr(token_selection, "LONGEST_IDS", 10)
     large = token_selection.outlined(box, found, source)
-    assert large is not None
     assert large.kind == "area"
     assert token_selection.selected_rows(session, source, large).tolist() == rows.tolist()
     assert token_selection.read_selection(token_selection.write_selection(large)) == large
@@ -92,7 +89,6 @@ def test_panel_counts_lists_and_reproduces_a_class() -> None:
     table = opened[0].embeddings.token  # type: ignore[union-attr]
     wanted = np.flatnonzero(table.labels.classes == TOKEN_CLASSES.index("continuation"))
     row = token_selection.found_tokens(session, opened, opened[0], NOT_SEARCHED, Selection("class", "continuation"))
-    assert row is not None
     (panel,) = row.panels
     assert decoded(row.selected["token"], table.shape[0]).tolist() == wanted.tolist()
     assert panel.title == f"{len(wanted):,} tokens of Demo BERT selected: continuation"
@@ -100,7 +96,6 @@ def test_panel_counts_lists_and_reproduces_a_class() -> None:
     assert f"{len(wanted) - token_selection.MOST_CHIPS:,} more" in panel.foot
     for chosen, kind in ((wanted, "continuation"), (wanted[:7], "")):
         recipe = token_selection.selected_panel(opened[0], chosen, Selection("class" if kind else "ids", kind)).recipe
-        assert recipe is not None
         seen: dict[str, Any] = {}
         exec(recipe.python, seen)
         assert seen["shown"] == [(table.labels[row], hpe.norms(table)[row]) for row in chosen]
@@ -110,7 +105,6 @@ def test_a_search_selects_its_matches_and_nothing_selects_nothing() -> None:
     session = open_session(BERT, "sample:gpt2")
     opened = session.open((BERT, "sample:gpt2"))
     row = token_selection.found_tokens(session, opened, opened[1], ["410", False], Selection())
-    assert row is not None
     table = opened[1].embeddings.token  # type: ignore[union-attr]
     assert 410 in decoded(row.selected["token"], table.shape[0])
     assert row.panels[0].subtitle.startswith("Token 410 is “")

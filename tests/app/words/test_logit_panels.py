@@ -29,7 +29,6 @@ def opened(source: str) -> tuple[Session, Opened]:
 
 def test_three_panels_of_a_sentence() -> None:
     session, source = opened("sample:gpt2")
-    assert source.embeddings is not None
     split = source.embeddings.logits(SENTENCE)
     share, drawn, identical = logit_panels(source, SENTENCE, session)
     largest = float(logit_shares(split).mean.max())
@@ -48,7 +47,6 @@ def test_three_panels_of_a_sentence() -> None:
 
 def test_one_term_of_one_head() -> None:
     session, source = opened("sample:bert")
-    assert source.embeddings is not None
     drawn = logit_panels(source, SENTENCE, session, term="position · position", head=2)[1]
     term = source.embeddings.logits(SENTENCE).term("position · position")[2]
     cells = np.asarray(drawn.drawings[0].figure.data[0].z)
@@ -60,7 +58,6 @@ def test_one_term_of_one_head() -> None:
 def test_a_bias_is_told_beside_the_nine(tmp_path: Path) -> None:
     tiny("bloom").save_pretrained(tmp_path)
     session, source = opened(str(tmp_path))
-    assert source.embeddings is not None
     (panel,) = logit_panels(source, SENTENCE, session)
     assert "has no supported tokenizer" in panel.message
     found = distance_panel([source], session)
@@ -75,6 +72,9 @@ def test_sources_without_logits_say_why(source: str, said: str) -> None:
     (panel,) = logit_panels(found, SENTENCE, session)
     assert said in panel.message
     assert not panel.drawings
+    far = distance_panel([found], session)
+    assert not far.drawings
+    assert "None of the sources has a first layer" in far.message
 
 
 def test_a_text_of_one_piece_has_no_shares() -> None:
@@ -93,7 +93,6 @@ def test_all_kinds_in_one_unit() -> None:
     assert names == ["Demo BERT", "Demo GPT-2", "ALiBi"]
     assert "not shown: Sinusoid (a built-in is not a model)" in panel.foot
     gpt2 = session.open(texts)[1].embeddings
-    assert gpt2 is not None
     measured = logits_by_distance(gpt2, longest=64)
     change = measured.change.mean(axis=0)[measured.distances == -16][0]
     assert f"−{abs(change):.2f} in Demo GPT-2" in panel.title
@@ -102,8 +101,6 @@ def test_all_kinds_in_one_unit() -> None:
 def test_the_title_says_how_far_back_each_source_is_measured() -> None:
     session = open_session("sample:gpt2", "alibi:64x4")
     gpt2, alibi = session.open(["sample:gpt2", "alibi:64x4"])
-    assert gpt2.embeddings is not None
-    assert alibi.embeddings is not None
     far = logits_by_distance(gpt2.embeddings, longest=64)
     near = logits_by_distance(alibi.embeddings, longest=7)
     change = f"{near.change.mean(axis=0)[0]:.2f}".replace("-0.", "−.")
@@ -112,13 +109,6 @@ def test_the_title_says_how_far_back_each_source_is_measured() -> None:
     both = distance_title({gpt2: far, alibi: near})
     assert both.startswith(f"Looking back 16 {looking}")
     assert both.endswith(f"{change} in ALiBi (7 back)")
-
-
-def test_without_any_layer_the_panel_says_so() -> None:
-    session = open_session("sinusoidal:64x16")
-    panel = distance_panel(session.open(["sinusoidal:64x16"]), session)
-    assert not panel.drawings
-    assert "None of the sources has a first layer" in panel.message
 
 
 def test_the_network_is_never_asked_by_what_draws(hub: FakeHub) -> None:
@@ -158,6 +148,5 @@ def test_results_are_computed_once() -> None:
 
 def test_a_term_that_there_is_not() -> None:
     _, source = opened("sample:gpt2")
-    assert source.embeddings is not None
     with pytest.raises(InputError, match="unknown term"):
         source.embeddings.logits(SENTENCE).term("words")

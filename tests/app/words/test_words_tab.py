@@ -243,7 +243,6 @@ def test_sources_without_words_are_named(view: Callable[..., View], session: Ses
     assert words.top_panels(None, []).panels[0].message
     here = view()
     both = sum_view.view_of(session, [sines, here.source], "made", here.asked)
-    assert both is not None
     assert both.source.name == "made"
     assert "Sinusoid has no words" in words.top_panels(both, [sines, here.source]).panels[0].foot
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from playwright.sync_api import Browser, Page
+
 from tests.browser.conftest import TIMEOUT
-from tests.browser.waiting import drawn, open_tab, unfold_bar, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-
-def _query(page: Page) -> dict[str, list[str]]:
-    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
+from tests.browser.waiting import drawn, open_tab, query, unfold_bar, until
 
 
 def _tab(page: Page) -> str:
@@ -26,14 +21,14 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
     page.goto(f"{url}?utm=kept")
     drawn(page)
     open_tab(page, "Positions")
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"]})
     page.wait_for_timeout(1600)  # changes that follow each other at once are one step back
     unfold_bar(page)
     page.get_by_text("2-D", exact=True).locator("visible=true").click()
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"], "dims": ["2"]})
     drawn(page)
     page.go_back()
-    until(page, lambda: _query(page), {"utm": ["kept"], "tab": ["positions"]})
+    until(page, lambda: query(page), {"utm": ["kept"], "tab": ["positions"]})
     until(page, lambda: page.get_by_label("3-D", exact=True).first.is_checked(), True)
     page.go_back()
     until(page, lambda: _tab(page), "Start")
@@ -43,7 +38,7 @@ def test_the_address_follows_and_leads_back(page: Page, site: Callable[..., str]
 
 def _arrays(page: Page) -> dict[str, Any]:
     """Return every number that is drawn or listed on the screen, by the key of its panel."""
-    found: dict[str, Any] = page.evaluate(
+    return page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll(".sentence-steps")].filter((one) => one.offsetWidth)
           .map((one) => ["steps", one.innerText]).concat([...document.querySelectorAll("hfposemb-row .panel")]
           .filter((panel) => panel.offsetWidth)
@@ -55,18 +50,16 @@ def _arrays(page: Page) -> dict[str, Any]:
             words: panel.querySelector(".names").innerText,
           }])))"""
     )
-    return found
 
 
 def _controls(page: Page) -> list[Any]:
     """Return what every control on the screen holds."""
-    found: list[Any] = page.evaluate(
+    return page.evaluate(
         """() => [...document.querySelectorAll("input, textarea")]
           .filter((one) => one.offsetWidth && one.type !== "file")
           .map((one) => [one.ariaLabel || one.closest("label, fieldset, .block")?.innerText.slice(0, 60) || "",
             /radio|checkbox/.test(one.type) ? one.checked : one.value])"""
     )
-    return found
 
 
 LINK = {
@@ -95,7 +88,7 @@ def test_a_link_opened_elsewhere_shows_the_same(browser: Browser, page: Page, si
     drawn(page)
     plain, first = _settled(page, lambda found: True), _controls(page)
     _follow(page, urlencode({"tab": "tokens", **LINK}))
-    until(page, lambda: _query(page), {"tab": ["tokens"], **{name: [value] for name, value in LINK.items()}})
+    until(page, lambda: query(page), {"tab": ["tokens"], **{name: [value] for name, value in LINK.items()}})
     shown = _settled(page, lambda found: found != plain)
     assert shown != plain
     found = _elsewhere(browser, str(page.evaluate("location.href")), lambda found: found == shown)
@@ -125,10 +118,10 @@ def _copied(page: Page) -> dict[str, list[str]]:
     return parse_qs(str(page.evaluate("navigator.clipboard.readText()")).partition("?")[2])
 
 
-def _follow(page: Page, query: str) -> None:
+def _follow(page: Page, link: str) -> None:
     """Go to another address as Back and Forward do, without loading the page again."""
     page.evaluate(
-        "(query) => { history.pushState(null, '', `?${query}`); dispatchEvent(new PopStateEvent('popstate')); }", query
+        "(link) => { history.pushState(null, '', `?${link}`); dispatchEvent(new PopStateEvent('popstate')); }", link
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 import pytest
@@ -14,11 +14,9 @@ from hfposemb.app.components.plot import Panel, PanelRow
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.opened import Opened
 from hfposemb.app.session.state import Session
+from playwright.sync_api import Page
 
 from tests.browser.waiting import until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 
 def test_bug_is_said_in_its_panel_and_the_other_goes_on(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 from safetensors.numpy import save
 
 import hfposemb as hpe
@@ -21,9 +22,6 @@ from tests.browser.waiting import drawn, open_tab
 from tests.conftest import FULL
 from tests.support.app.models import WORDS
 from tests.support.app.widget_host import Host
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 RUN = "window.ran=1"
 MARKUP = f"<img src=x onerror={RUN}>"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.browser.waiting import accessible, drawn, held, no_sideways_page, shifts, still, unfold_bar, until
+from playwright.sync_api import Page
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+from tests.browser.waiting import accessible, drawn, held, no_sideways_page, shifts, still, unfold_bar, until
 
 SOURCES = ("sample:gpt2", "sinusoidal:64x16")
 PLACES = """() => [...document.querySelectorAll('section.panel')]
@@ -93,7 +91,6 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
     still(page)
     assert page.evaluate(PLACES) == before
     box = drawer.bounding_box()
-    assert box
     assert box["x"] + box["width"] == page.evaluate("innerWidth"), "it is at the right edge of the window"
     assert drawer.get_by_role("row").nth(1).inner_text().startswith("0"), "a position far outside is listed"
     accessible(page)
@@ -109,12 +106,13 @@ def test_drawer_moves_nothing_and_returns_the_focus(site: Callable[..., str], pa
     until(page, drawer.is_visible, True)
     still(page)
     box = drawer.bounding_box()
-    assert box
     assert box["x"] == 0
     assert box["y"] + box["height"] == page.evaluate("innerHeight"), "on a phone it comes from below"
 
 
-def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str], page: Page) -> None:
+def test_a_panel_has_the_whole_window_gives_it_back_and_is_saved_as_a_page(
+    site: Callable[..., str], page: Page, offline: Page, tmp_path: Path
+) -> None:
     open_page(page, site)
     first = page.locator(".panel[data-key^='shape ']").first
     first.evaluate("(node) => node.scrollIntoView({block: 'center'})")
@@ -127,7 +125,6 @@ def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str]
     still(page)
     assert shown.locator(".plot.deep").evaluate(font) == 1.6 * small
     plot = shown.locator(".plot.deep").bounding_box()
-    assert plot
     assert plot["width"] > 0.45 * page.evaluate("innerWidth"), "the curve has half, its stripes the other"
     assert plot["height"] > 0.5 * page.evaluate("innerHeight")
     assert shown.locator(".scale-bars").is_visible(), "the scale that the row shares is beside it"
@@ -146,33 +143,21 @@ def test_a_panel_has_the_whole_window_and_gives_it_back(site: Callable[..., str]
     assert first.locator(".more").evaluate("(node) => node === document.activeElement")
     assert first.locator(".plot.deep").evaluate(font) == small
 
-
-def test_a_saved_page_draws_without_a_network(
-    site: Callable[..., str], page: Page, browser: Browser, tmp_path: Path
-) -> None:
-    open_page(page, site)
+    # What it is saved as draws without a network.
     with page.expect_download() as download:
-        held(page.locator(".panel[data-key^='shape ']").first, "HTML").click()
+        held(first, "HTML").click()
     assert download.value.suggested_filename == "demo-gpt-2.html"
     saved = tmp_path / "saved.html"
     download.value.save_as(saved)
     assert saved.stat().st_size < 2.5e6, "plotly is compressed"
-    context = browser.new_context(offline=True)
-    try:
-        alone, faults = context.new_page(), []
-        alone.on("pageerror", lambda error: faults.append(str(error)))
-        alone.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
-        asked: list[str] = []
-        alone.on("request", lambda request: asked.append(request.url))
-        alone.goto(saved.as_uri())
-        alone.wait_for_function("() => document.querySelector('.plot canvas')")
-        assert alone.evaluate("document.querySelector('.plot').data[0].x.length") == 256
-        assert alone.evaluate("document.querySelector('.plot').data[0].hovertext[7]") == "position 7"
-        words = alone.locator("body").inner_text()
-        assert all(word in words for word in ("Demo GPT-2", "first position", "hfposemb"))
-        host = urlsplit(page.url).netloc
-        assert host not in saved.read_text(encoding="utf-8"), "others cannot open an address of this machine"
-        assert asked == [saved.as_uri()]
-        assert not faults
-    finally:
-        context.close()
+    host = urlsplit(page.url).netloc
+    assert host not in saved.read_text(encoding="utf-8"), "others cannot open an address of this machine"
+    asked: list[str] = []
+    offline.on("request", lambda request: asked.append(request.url))
+    offline.goto(saved.as_uri())
+    offline.wait_for_function("() => document.querySelector('.plot canvas')")
+    assert offline.evaluate("document.querySelector('.plot').data[0].x.length") == 256
+    assert offline.evaluate("document.querySelector('.plot').data[0].hovertext[7]") == "position 7"
+    words = offline.locator("body").inner_text()
+    assert all(word in words for word in ("Demo GPT-2", "first position", "hfposemb"))
+    assert asked == [saved.as_uri()]

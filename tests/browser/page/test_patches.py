@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page, Response
 
 from tests.support.installing import ROOT, serving
 
 from ..waiting import drawn, open_tab
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page, Response
 
 
 @pytest.mark.parametrize("patches", ["0", "1"], ids=["as it is", "changed"])

@@ -7,24 +7,22 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from playwright.sync_api import Browser, Locator, Page
 
 import hfposemb as hpe
-from app.components import files, plot, theme
+from app.components import files, theme
 from app.components.plot import Drawing, LegendItem, NeighbourList, NeighbourRow, Panel, PanelRow, Panels, ScaleBar
 from hfposemb.figures import matrix_figures, position_figures
-from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES, dark_map
+from hfposemb.figures.palette import CLASSES, PALETTE, POSITION, SIMILARITY, SOURCES
 from hfposemb.tables.table import Provenance, table_of
 from tests.browser.conftest import faultless, launched
 from tests.browser.waiting import accessible, cell, drawn, held, no_sideways_page, point, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
 
 RNG = np.random.default_rng(0)
 TURNS = np.linspace(0, 12, 300)
@@ -159,7 +157,7 @@ def shown(browser: Browser) -> Iterator[Page]:
 def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], page: Page) -> None:
     replies: list[tuple[str, int]] = []
     page.on("response", lambda reply: replies.append((reply.url, int(reply.headers.get("content-length", 0)))))
-    labels = [f"token {i}" for i in range(len(CLOUD))]
+    labels = ["=1+1", 'a, "b"', "<b>", *(f"token {i}" for i in range(3, len(CLOUD)))]
     show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
 
     read = "(node, axis) => Array.from(node.querySelector('.stage').data[0][axis])"
@@ -176,6 +174,47 @@ def test_points_are_the_array_and_travel_in_binary(serve: Callable[..., str], pa
     assert len(binary) == 3
     assert sum(binary) < 4 * HELIX.size + 2 * COSINES.size + 4 * CLOUD.size + 2 * len(CLOUD) + 8 * 2 * len(HELIX) + 512
     assert sum(url.endswith("labels.json") for url, _ in replies) == 1
+    value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
+    assert len(json.dumps(value)) < 12_000, "it holds no long list"
+    a_table_stands_behind_every_plot(page, labels)
+
+
+def read_csv(page: Page, button: Locator) -> list[list[str]]:
+    with page.expect_download() as download:
+        button.click()
+    assert download.value.suggested_filename.endswith(".csv")
+    return list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))
+
+
+def a_table_stands_behind_every_plot(page: Page, labels: list[str]) -> None:
+    """Check the tables of a cloud with these labels and of a helix beside its cosines."""
+    cloudy = page.locator("[data-key=b]")
+    assert not cloudy.locator("table").count()
+    held(cloudy, "Table").press("Enter")
+    assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
+    first = cloudy.get_by_role("row").nth(1)
+    assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
+    assert first.get_by_role("cell").first.inner_text() == "=1+1"
+    assert cloudy.get_by_role("row").count() == 101
+    assert "the first 100 of 5,000 rows" in cloudy.locator("caption").inner_text()
+
+    _, *rows = read_csv(page, cloudy.get_by_role("button", name="CSV"))
+    assert [int(row[0]) for row in rows] == list(range(len(CLOUD)))[::-1]
+    assert [row[1] for row in rows] == ["'=1+1", *labels[1:]]
+    assert np.allclose([[float(cell) for cell in row[2:]] for row in rows], CLOUD, rtol=1e-6)
+
+    cloudy.locator(".sheet").press("Escape")
+    assert not cloudy.locator("table").count()
+    assert cloudy.locator(".more").evaluate("(node) => node === document.activeElement")
+
+    held(page.locator("[data-key=a]"), "Table").click()
+    files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
+    header, *rows = read_csv(page, files.nth(0))
+    assert header == ["position", "x", "y", "z"]
+    assert np.allclose([[float(cell) for cell in row[1:]] for row in rows], HELIX, rtol=1e-6)
+    header, *rows = read_csv(page, files.nth(1))
+    assert header == ["position", *map(str, range(len(HELIX)))]
+    assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
 
 
 def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: Page) -> None:
@@ -207,11 +246,6 @@ def test_what_is_on_the_screen_is_drawn_first(serve: Callable[..., str], page: P
     assert order[-1] == keys[0]
 
 
-def test_value_holds_no_long_list() -> None:
-    value = PanelRow(render=False).postprocess((panel("a", helix(), cosines(), cloud()),))
-    assert len(json.dumps(value)) < 12_000
-
-
 def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., str], page: Page) -> None:
     with gr.Blocks() as blocks:
         PanelRow(Panels((panel("a", helix(), cosines()), panel("b", norms())), marked={"position": 64}), scope="one")
@@ -222,7 +256,6 @@ def test_hover_marks_the_same_row_everywhere_and_returns(serve: Callable[..., st
 
     # The mark of a 3-D plot lies on its point, so the pointer over it finds that point.
     centre = box(page, "a").locator("circle.mark").bounding_box()
-    assert centre
     page.mouse.move(centre["x"] + 2, centre["y"] + 2)
     page.mouse.move(centre["x"] + centre["width"] / 2, centre["y"] + centre["height"] / 2, steps=4)
     tip = box(page, "a").locator(".tip")
@@ -258,8 +291,6 @@ def test_a_row_far_outside_is_found_at_the_border(serve: Callable[..., str], pag
     assert page.locator("[data-key=a]").get_attribute("data-points") == str(len(HELIX)), "each is counted once"
     for key in "ab":
         spot, plot = box(page, key).locator("circle.mark").bounding_box(), box(page, key).bounding_box()
-        assert spot
-        assert plot
         assert plot["x"] <= spot["x"] <= plot["x"] + plot["width"] - spot["width"], "it is marked at the border"
         page.mouse.move(2, 2)
         page.mouse.move(spot["x"] + spot["width"] / 2 + 2, spot["y"] + spot["height"] / 2)
@@ -341,15 +372,6 @@ def test_dark_page_recolours_and_returns(shown: Page) -> None:
     assert matrix[2] == list(SIMILARITY.dark)
     shown.evaluate("document.body.classList.remove('dark')")
     until(shown, recoloured, light)
-
-
-def test_dark_map_is_a_map() -> None:
-    pairs = dark_map()
-    assert pairs[PALETTE["ink"].light] == PALETTE["ink"].dark
-    for scale in (POSITION, SIMILARITY):
-        assert [pairs.get(colour, colour) for colour in scale.light] == list(scale.dark)
-    for colour in (*PALETTE.values(), *CLASSES.values(), *(source.colour for source in SOURCES)):
-        assert pairs.get(colour.light, colour.light) == colour.dark
 
 
 def test_updates_keep_the_element_and_leak_no_context(serve: Callable[..., str], page: Page) -> None:
@@ -490,8 +512,6 @@ def test_phone_has_no_sideways_page(serve: Callable[..., str], page: Page) -> No
     held(page.locator(".panel").first, "Table").click()
     no_sideways_page(page)
     first, second = (page.locator(".panel").nth(place).bounding_box() for place in (0, 1))
-    assert first
-    assert second
     assert first["y"] == second["y"]
     assert second["x"] < 360  # the next panel peeps in
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -507,46 +527,6 @@ def test_png_is_written_in_the_browser(shown: Page) -> None:
         assert download.value.path().read_bytes().startswith(start)
 
 
-def read_csv(page: Page, button: Locator) -> list[list[str]]:
-    with page.expect_download() as download:
-        button.click()
-    assert download.value.suggested_filename.endswith(".csv")
-    return list(csv.reader(download.value.path().read_text(encoding="utf-8").splitlines()))
-
-
-def test_a_table_stands_behind_every_plot(serve: Callable[..., str], page: Page) -> None:
-    labels = ["=1+1", 'a, "b"', "<b>", *(f"token {i}" for i in range(3, len(CLOUD)))]
-    show(serve, page, (panel("a", helix(), cosines()), panel("b", cloud(labels))))
-
-    cloudy = page.locator("[data-key=b]")
-    assert not cloudy.locator("table").count()
-    held(cloudy, "Table").press("Enter")
-    assert cloudy.get_by_role("columnheader").all_inner_texts() == ["token", "label", "x", "y"]
-    first = cloudy.get_by_role("row").nth(1)
-    assert first.get_by_role("rowheader").inner_text() == f"{len(CLOUD) - 1:,}"
-    assert first.get_by_role("cell").first.inner_text() == "=1+1"
-    assert cloudy.get_by_role("row").count() == 101
-    assert "the first 100 of 5,000 rows" in cloudy.locator("caption").inner_text()
-
-    _, *rows = read_csv(page, cloudy.get_by_role("button", name="CSV"))
-    assert [int(row[0]) for row in rows] == list(range(len(CLOUD)))[::-1]
-    assert [row[1] for row in rows] == ["'=1+1", *labels[1:]]
-    assert np.allclose([[float(cell) for cell in row[2:]] for row in rows], CLOUD, rtol=1e-6)
-
-    cloudy.locator(".sheet").press("Escape")
-    assert not cloudy.locator("table").count()
-    assert cloudy.locator(".more").evaluate("(node) => node === document.activeElement")
-
-    held(page.locator("[data-key=a]"), "Table").click()
-    files = page.locator("[data-key=a]").get_by_role("button", name="CSV")
-    header, *rows = read_csv(page, files.nth(0))
-    assert header == ["position", "x", "y", "z"]
-    assert np.allclose([[float(cell) for cell in row[1:]] for row in rows], HELIX, rtol=1e-6)
-    header, *rows = read_csv(page, files.nth(1))
-    assert header == ["position", *map(str, range(len(HELIX)))]
-    assert np.abs(np.array([row[1:] for row in rows], float) - COSINES).max() < 2 / 65_534
-
-
 def test_files_are_shared_and_bounded() -> None:
     store = files.Store(1_000)
     first = store.put(b"a" * 600, "numbers.bin")
@@ -554,7 +534,3 @@ def test_files_are_shared_and_bounded() -> None:
     second = store.put(b"b" * 600, "numbers.bin")
     assert not Path(first["path"]).exists()
     assert Path(second["path"]).read_bytes() == b"b" * 600
-
-
-def test_no_stub_is_written_beside_the_source() -> None:
-    assert not list(Path(plot.__file__).parent.glob("*.pyi"))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import gradio as gr
 import numpy as np
 from fastapi import FastAPI, Response
+from playwright.sync_api import Locator, Page
 
 from tests.browser.waiting import cell, drawn, no_sideways_page, point, unfold_bar, until
 from tests.support.app.serving import hosted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Locator, Page
 
 PATH = "/lab/tools"
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from playwright.sync_api import Page
 
 from tests.browser.waiting import drawn, open_tab, until
 from tests.support.app.models import WORDS, checkpoint
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 SMALL = ("random:42x16", "sinusoidal:42x16")
 
 
 def _kept(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(page.evaluate("localStorage.getItem('hfposemb') ?? '{}'"))
-    return found
+    return json.loads(page.evaluate("localStorage.getItem('hfposemb') ?? '{}'"))
 
 
 def test_theme_and_sources_are_there_again_and_no_path_is_kept(

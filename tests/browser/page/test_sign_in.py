@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
@@ -18,6 +18,7 @@ import psutil
 import pytest
 from gradio.routes import App
 from gradio_client import Client
+from playwright.sync_api import Browser, Page
 from safetensors.numpy import save
 
 import app
@@ -29,9 +30,6 @@ from tests.support.app.serving import Served, Visitor, serving
 pytest.importorskip("authlib")
 
 from tests.hub.oauth import SECRET, FakeProvider
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 ADA, BEN = "hf_oauth_tokenOfAda.aaaa-0001", "hf_oauth_tokenOfBen.bbbb-0002"
 OWNER = "hf_tokenOfTheOwnerOfTheSpace"
@@ -276,7 +274,6 @@ def test_what_belongs_to_one_visitor_is_worth_nothing_to_others(space: Served) -
             assert status == 403 or "visitors" not in address, (method, address)
             assert status in (401, 403, 411, 422, 404) or not address.endswith("join"), (method, address, options)
         message = ada.listen(joined)
-        assert message is not None
         assert message["output"]["data"], "nobody has taken or cancelled her answer"
     assert PRIVATE.search(answered(ada.client, "GET", f"/gradio_api/call/info/{called[0]}", {})[1]), "the control"
     for file in files:

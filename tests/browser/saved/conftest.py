@@ -8,14 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pytest
-
-from tests.browser.conftest import TIMEOUT
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -33,18 +25,3 @@ def plainly_served(folder: Path) -> Iterator[str]:
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture
-def offline(browser: Browser) -> Iterator[Page]:
-    """An empty page; an error on it, or a request to a server, fails the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(TIMEOUT)
-    page = context.new_page()
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda sent: said.append(sent.url) if sent.url.startswith("http") else None)
-    yield page
-    context.close()
-    assert said == []

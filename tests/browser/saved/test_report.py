@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from hfposemb.reports.report import report, write_report
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 EMPTY = """() => [...document.querySelectorAll(".plot")]
   .filter((plot) => !plot.querySelector(".main-svg, canvas")).length"""

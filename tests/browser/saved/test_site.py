@@ -8,24 +8,20 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 from safetensors.numpy import save
 
 import hfposemb as hpe
 from hfposemb.reports.static_site import write_site
 from hfposemb.samples import folder as sample
-from tests.browser.conftest import TIMEOUT
 from tests.browser.saved.conftest import plainly_served
 from tests.browser.waiting import accessible, drawn, no_sideways_page, still, until
+from tests.hub import FakeHub
 from tests.hub.gpt2 import add_gpt2
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
-
-    from tests.hub import FakeHub
 
 PICTURES = os.environ.get("HFPOSEMB_SITE_PICTURES")
 HEADER = 100_000  # bytes of the first request for a file
@@ -97,7 +93,6 @@ def test_a_model_of_the_hub_is_read_by_its_table(page: Page, plain: str, hub: Fa
     matrix = page.locator('[data-key="positions-0"] .plot').nth(1)
     matrix.scroll_into_view_if_needed()
     box = matrix.bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.move(box["x"] + box["width"] / 2 + 2, box["y"] + box["height"] / 2)
     page.locator('[data-key="positions-1"] .cross').first.wait_for(state="attached")
@@ -143,14 +138,10 @@ def test_tokens_are_compared_by_their_rows_and_found_in_the_whole_table(
     picture(page, "tokens-light")
 
 
-def test_the_page_opens_from_disk(browser: Browser, folder: Path, hub: FakeHub, bert: str, minilm_folder: Path) -> None:
+def test_the_page_opens_from_disk(page: Page, folder: Path, hub: FakeHub, bert: str, minilm_folder: Path) -> None:
     """Files are read without any request, and then a model of the Hub."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(TIMEOUT)
-    page, said = context.new_page(), []
+    said: list[str] = []
     page.on("request", lambda asked: said.append(asked.url) if not asked.url.startswith(("file:", "blob:")) else None)
-    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
     page.goto((folder / "index.html").as_uri())
     files = [minilm_folder / name for name in ("model.safetensors", "config.json", "tokenizer.json")]
     page.get_by_label("Files of: Model").set_input_files(files)
@@ -171,7 +162,6 @@ def test_the_page_opens_from_disk(browser: Browser, folder: Path, hub: FakeHub, 
     page.locator("#sources").get_by_text("bert.embeddings.position_embeddings.weight").wait_for()
     drawn(page)
     np.testing.assert_allclose(line(page, "norms"), hpe.norms(hpe.extract("sample:bert").position), rtol=1e-6)
-    context.close()
     assert {url.split("/")[2] for url in said} == {hub.endpoint.split("/")[2], hub.cdn.split("/")[2]}
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from tests.browser.waiting import drag
 from tests.support.app.widget_host import Host
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
 
 BERT, GPT2 = "sample:bert", "sample:gpt2"
 

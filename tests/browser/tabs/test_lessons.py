@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+
+from playwright.sync_api import Locator, Page
 
 from app.lessons.lessons import LESSONS
-from tests.browser.waiting import drawn, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+from tests.browser.waiting import drawn, query, until
 
 
 def start(page: Page, site: Callable[..., str]) -> Locator:
@@ -18,10 +15,6 @@ def start(page: Page, site: Callable[..., str]) -> Locator:
     page.goto(site())
     drawn(page)
     return page.locator(".lesson-card")
-
-
-def query(page: Page) -> dict[str, list[str]]:
-    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
 
 
 def play(page: Page, card: Locator, number: int, guess: int) -> str:

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import nbformat
+from playwright.sync_api import Locator, Page
 
-from app.components.plot import Panel
+from app.findings.positions.position_clouds import source_panel
 from app.session.shown_positions import View
 from tests.browser.waiting import accessible, held, no_sideways_page, open_tab, still, unfold_bar, until
 from tests.support.app.sessions import open_session
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
-
 SMALL = ("sinusoidal:44x16", "random:44x16")
-
-
-def _panel(source: str) -> Panel:
-    """Return the panel that the page draws of a source."""
-    from app.findings.positions.position_clouds import source_panel
-
-    session = open_session(*SMALL)
-    opened = session.open(SMALL)
-    return source_panel(opened[SMALL.index(source)], View(marked=43), session)
 
 
 def _copied(page: Page, fold: Locator, name: str) -> str:
@@ -55,13 +43,14 @@ def test_a_view_is_reproduced_from_its_fold(page: Page, site: Callable[..., str]
     drawer = panel.get_by_role("dialog", name="Python")
     assert controls == drawer.get_attribute("id")
     assert drawer.evaluate("(node) => node.contains(document.activeElement)")
-    recipe = _panel(SMALL[0]).recipe
-    assert recipe is not None
+    session = open_session(*SMALL)
+    drawn = source_panel(session.open(SMALL)[0], View(marked=43), session)
+    recipe = drawn.recipe
     assert fold.locator("pre").first.text_content() == recipe.python
     assert _copied(page, fold, "Python") == recipe.python
     assert _copied(page, fold, "Command line") == recipe.command
     cite = _copied(page, fold, "Cite")
-    assert cite == recipe.citation(f"Sinusoid: {_panel(SMALL[0]).title}"), "no address of this machine"
+    assert cite == recipe.citation(f"Sinusoid: {drawn.title}"), "no address of this machine"
     with page.expect_download() as saved:
         fold.get_by_role("button", name="Notebook").click()
     notebook = nbformat.read(saved.value.path(), as_version=4)

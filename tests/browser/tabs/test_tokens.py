@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import Page
 
 import hfposemb as hpe
 from tests.browser.waiting import drawn, panel, point, still, unfold_bar, until
 from tests.support.app.models import MANY, WORDS, bert_and_gpt2
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-Site = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +21,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def tokens(page: Page, site: Site, own_site: Site) -> Callable[..., Page]:
+def tokens(page: Page, site: Callable[..., str]) -> Callable[..., Page]:
     """Open the Tokens tab on some sources, with PCA unless told otherwise, and wait until it is drawn."""
 
-    def start(*sources: str, own: bool = True, query: str = "layout=PCA") -> Page:
-        page.goto(f"{(own_site if own else site)(*sources)}?tab=tokens&{query}")
+    def start(*sources: str, query: str = "layout=PCA") -> Page:
+        page.goto(f"{site(*sources)}?tab=tokens&{query}")
         until(page, lambda: page.get_by_role("tab", name="Tokens").get_attribute("aria-selected"), "true")
         drawn(page)
         return page
@@ -46,25 +41,23 @@ def listed(page: Page) -> list[list[tuple[str, str]]]:
     ]
 
 
-def exact(source: str, word: str, *, centred: bool = False) -> list[tuple[str, str]]:
+def exact(source: str, word: str) -> list[tuple[str, str]]:
     """Return what a list must say."""
-    near = hpe.neighbours(hpe.extract(source).token, word, k=12, centred=centred)
+    near = hpe.neighbours(hpe.extract(source).token, word, k=12)
     numbers = [f"{abs(value):.3f}".lstrip("0") for value in near.values]
     return list(zip([label.strip() for label in near.labels], numbers, strict=True))
 
 
 def pointed_out(page: Page) -> list[str]:
     """Return the names on the map."""
-    names: list[str] = (
-        panel(page, "map")
-        .locator(".stage")
-        .evaluate("(node) => (node.layout?.annotations ?? []).map((note) => note.text)")
-    )
-    return names
+    stage = panel(page, "map").locator(".stage")
+    return stage.evaluate("(node) => (node.layout?.annotations ?? []).map((note) => note.text)")
 
 
-def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair, own=False)
+def test_every_token_is_a_dot_a_click_walks_on_and_search_chooses(
+    tokens: Callable[..., Page], pair: tuple[str, str]
+) -> None:
+    page = tokens(*pair)
     points = (
         panel(page, "map")
         .locator(".js-plotly-plot")
@@ -97,9 +90,6 @@ def test_every_token_is_a_dot_and_a_click_walks_on(tokens: Callable[..., Page], 
     panel(page, "neighbours").get_by_role("heading", name=re.compile(rf"neighbours of {re.escape(named)} ")).wait_for()
     assert listed(page)[0] == exact(pair[0], named)
 
-
-def test_search_finds_and_chooses(tokens: Callable[..., Page], pair: tuple[str, str]) -> None:
-    page = tokens(*pair, own=False)
     field = page.get_by_label("Word, part of a word")
     field.fill("")
     field.press_sequentially("quee", delay=40)
@@ -138,7 +128,6 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     plan.get_by_role("heading", name="Unused slots, other scripts and numbers form islands in MiniLM").wait_for()
     assert "30,522 tokens of MiniLM" in plan.inner_text()
     queen = panel(page, "neighbours").get_by_role("option", name=re.compile(r"^queen \.")).bounding_box()
-    assert queen
     assert queen["y"] + queen["height"] < 900
     # A class, from the keyboard.
     plan.get_by_role("button", name="unused 994").press("Enter")
@@ -158,7 +147,6 @@ def test_map_fills_one_screen_by_umap_and_its_tokens_are_selected(tokens: Callab
     # A shape, which takes the place of the search and is in a link.
     plan.get_by_role("button", name="Box").click()
     box = plan.locator(".plot").bounding_box()
-    assert box
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 310)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 420, steps=4)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from typing import Any
 
 import pytest
+from playwright.sync_api import Page
 
 from app.tabs.training import Handlers
-from tests.browser.waiting import drawn, panel, until
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.browser.waiting import drawn, panel, query, until
 
 QUERY = "models=sample:gpt2&models=sinusoidal:32x8&tab=training&revisions=step-[24]*"
 """Four steps: 200, 400, 450 and 2,000."""
@@ -39,10 +36,6 @@ def _title(page: Page) -> str:
     return panel(page, "training-map").get_by_role("heading").first.inner_text()
 
 
-def _told(page: Page) -> dict[str, list[str]]:
-    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
-
-
 def test_the_slider_leads_through_the_training(page: Page, training: Callable[[str], str]) -> None:
     training(QUERY)
     until(page, lambda: _title(page), lambda said: "Final map, step 2,000" in said)
@@ -51,7 +44,7 @@ def test_the_slider_leads_through_the_training(page: Page, training: Callable[[s
     slider.focus()
     page.keyboard.press("ArrowLeft")
     until(page, lambda: _title(page), lambda said: "At step 450, the aligned map differs" in said)
-    until(page, lambda: _told(page).get("step"), ["450"])
+    until(page, lambda: query(page).get("step"), ["450"])
     assert slider.evaluate("(node) => node === document.activeElement"), "it can be moved on"
     page.keyboard.press("Home")
     until(page, lambda: _title(page), lambda said: "At step 200, " in said)

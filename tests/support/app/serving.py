@@ -11,7 +11,6 @@ import html
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -25,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from tests.support.app.touched import CANARY, own_folders, watch
+from tests.support.processes.waiting import unused_port
 
 if TYPE_CHECKING:
     import gradio as gr
+    import httpx
     from mcp.types import CallToolResult
 
 ROOT = Path(__file__).parents[3]
@@ -80,9 +81,7 @@ def serving(
     """Serve the app for as long as the block lasts, from a working directory of its own: in public mode, or by the
     ``arguments`` of ``hfposemb app`` beside the port. Visitors come by the address of ``host``.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     served = folder / "served"
     served.mkdir(parents=True, exist_ok=True)
     log, output = served / "opened.log", served / "output.log"
@@ -266,6 +265,12 @@ class Visitor:
         """Write sources into the field that all tabs share."""
         field_of = self.find(lambda one: "sources" in (one.get("elem_classes") or ()))
         return self.act(field_of, "change", sources)
+
+
+def called(client: httpx.Client, endpoint: str, *data: Any) -> str:
+    """Call an endpoint as the documentation of Gradio says, without a client of it; return what the server sends."""
+    sent = client.post(f"/gradio_api/call/{endpoint}", json={"data": data}).raise_for_status()
+    return client.get(f"/gradio_api/call/{endpoint}/{sent.json()['event_id']}").text
 
 
 def call_tools(url: str, *calls: tuple[str, Mapping[str, Any]]) -> list[CallToolResult]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import gradio as gr
 from hfposemb.app.components.plot import PanelRow
+from hfposemb.app.jobs.visitor import Visitor
+from hfposemb.app.session.background_jobs import Request
 from hfposemb.app.session.library import Library
 from hfposemb.app.session.state import Session
 
@@ -27,3 +31,8 @@ async def taken(steps: Any) -> list[Any]:
     """Return all that a generator yields."""
     async with aclosing(steps) as found:
         return [step async for step in found]
+
+
+def computed(session: Session, wanted: Sequence[Any], asks: Callable[..., Request]) -> list[Any]:
+    """Do what a part of a page wants, and return what it was told meanwhile."""
+    return asyncio.run(taken(session.jobs.run(Visitor("page"), "part", wanted, asks)))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from playwright.sync_api import Page
 
-    from hfposemb.widget.notebook_view import NotebookView
+from hfposemb.widget.notebook_view import NotebookView
 
 HOST = """<!doctype html><html><head><meta charset="utf-8"><title>widget</title></head>
 <body data-jp-theme-light="true"><main></main><script>

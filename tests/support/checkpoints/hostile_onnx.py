@@ -43,9 +43,8 @@ def external(location: str = "data", offset: str = "0", length: str = "96", **ch
     return tensor(data=b"", external=entries + field(14, 1), **changes)
 
 
-def nodes(*, lookup: bytes | None = None) -> bytes:
-    made = [one.SerializeToString() for one in looked_up()]
-    return field(1, made[0] if lookup is None else lookup) + field(1, made[1])
+def nodes() -> bytes:
+    return b"".join(field(1, one.SerializeToString()) for one in looked_up())
 
 
 INPUT, OUTPUT = field(11, field(1, b"input_ids")), field(12, field(1, b"logits"))
@@ -82,10 +81,10 @@ def deep_type(depth: int) -> bytes:
     return made
 
 
-def chain(count: int, *, name: str = "n") -> bytes:
+def chain(count: int) -> bytes:
     """Return nodes that hand a value on."""
     return b"".join(
-        field(1, field(1, f"{name}{at}".encode()) + field(2, f"{name}{at + 1}".encode()) + field(4, b"Cast"))
+        field(1, field(1, f"n{at}".encode()) + field(2, f"n{at + 1}".encode()) + field(4, b"Cast"))
         for at in range(count)
     )
 

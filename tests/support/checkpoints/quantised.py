@@ -65,6 +65,12 @@ def affine(rows: NDArray[np.float32], *, bits: int = 4, group: int = 64) -> dict
     return {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in parts.items()}
 
 
+def forms(folder: Path, rows: NDArray[np.float32]) -> tuple[Path, Path]:
+    """Write a token table in full precision, and as MLX stores it."""
+    coded = {f"model.embed_tokens.{name}": part for name, part in affine(rows).items()}
+    return saved(folder / "plain", {TOKENS: torch.from_numpy(rows)}), saved(folder / "coded", coded, MLX)
+
+
 def of_codes(parts: Mapping[str, torch.Tensor], *, bits: int = 4, group: int = 64) -> torch.Tensor:
     """Return the vectors of quantised parts by the formula, one bit after the other."""
     words = parts["weight"].numpy()

@@ -49,11 +49,11 @@ def write_large(folder: Path) -> Path:
     return folder
 
 
-def within(folder: Path, code: str, *, allowed: int = ALLOWED) -> subprocess.CompletedProcess[str]:
+def within(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Run code that has the large ``table`` in a child whose own memory is bounded; mapped files do not count."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-c", CHILD + code, str(folder), str(allowed)],
+        [sys.executable, "-c", CHILD + code, str(folder), str(ALLOWED)],
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,8 @@
-"""Wait for processes and files."""
+"""Wait for processes and files, and find a port for a server."""
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,13 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> bool:
     while not true() and time.monotonic() < end:
         time.sleep(0.02)
     return true()
+
+
+def unused_port(host: str = "127.0.0.1") -> int:
+    """Return a port of an address on which nothing listens."""
+    with socket.socket() as free:
+        free.bind((host, 0))
+        return int(free.getsockname()[1])
 
 
 def workers() -> list[psutil.Process]:
