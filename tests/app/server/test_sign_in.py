@@ -159,15 +159,14 @@ def test_signing_out_ends_the_session_at_the_server(page: Callable[[], TestClien
     assert not account._folder.exists()
 
 
-def test_a_second_sign_in_replaces_the_first_and_no_cookie_has_a_token(
-    page: Callable[[], TestClient],
-) -> None:
+def test_a_second_sign_in_replaces_the_first_and_no_cookie_is_a_token(page: Callable[[], TestClient]) -> None:
     client = page()
     client.get("/in", params={"token": ADA, "name": "ada"})
     first = inside(client)[KEY]
     client.get("/in", params={"token": BEN, "name": "ben"})
     assert client.get("/who").json() == BEN
     assert ACCOUNTS.find(first) is None
+    client = page()
     made = b64encode(json.dumps({INFO: sent(ADA, "ada"), KEY: "guessed"}).encode())
     client.cookies.set("session", itsdangerous.TimestampSigner(SECRET).sign(made).decode())
     assert client.get("/who").json() is None
