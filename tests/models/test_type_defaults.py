@@ -220,7 +220,7 @@ def test_what_the_type_says_beats_what_lies_in_the_file(
 def test_modernbert_turns_though_its_published_configuration_says_absolute(tmp_path: Path) -> None:
     stated = {"position_embedding_type": "absolute", "global_rope_theta": 160_000.0, "local_rope_theta": 10_000.0}
     config = {"model_type": "modernbert", "hidden_size": 8, "num_attention_heads": 2, **stated}
-    found = _checkpoint(tmp_path, {"model.embeddings.tok_embeddings.weight": (33, 8)}, config)
+    found = extracted(tmp_path, {"model.embeddings.tok_embeddings.weight": np.ones((33, 8))}, config)
     bases = {part: float(one.inv_freq[1]) ** -2 for part, one in found.positions.items()}
     assert bases == pytest.approx({"full_attention": 160_000.0, "sliding_attention": 10_000.0})
 
@@ -283,23 +283,21 @@ def test_hostile_fields_are_completed_without_an_exception(model_type: object, v
 
 def test_the_first_of_several_parts_of_a_vocabulary_is_not_the_vocabulary(tmp_path: Path) -> None:
     """Transformer-XL's adaptive embeddings: frequent tokens have wide rows, rare ones narrow rows and a projection."""
-    names = {f"transformer.word_emb.emb_layers.{place}.weight": (20, 8 >> place) for place in range(3)}
-    found = _checkpoint(tmp_path, names, {"model_type": "transfo-xl", "vocab_size": 60, "d_model": 8})
+    names = {f"transformer.word_emb.emb_layers.{part}.weight": np.ones((20, 8 >> part)) for part in range(3)}
+    found = extracted(tmp_path, names, {"model_type": "transfo-xl", "vocab_size": 60, "d_model": 8})
     with pytest.raises(
         hpe.HfposembError, match=r"cut into tables of different widths .*--tensor transformer\.word_emb"
     ):
         _ = found.token
-    (tmp_path / "whole").mkdir()
-    alone = _checkpoint(
-        tmp_path / "whole", {next(iter(names)): (60, 8)}, {"model_type": "transfo-xl", "vocab_size": 60}
-    )
+    whole = {next(iter(names)): np.ones((60, 8))}
+    alone = extracted(tmp_path / "whole", whole, {"model_type": "transfo-xl", "vocab_size": 60})
     assert alone.token.shape == (60, 8)
 
 
 def test_a_padded_vocabulary_is_one_if_the_configuration_states_the_padding(tmp_path: Path) -> None:
     """As Mamba's authors publish it: 50,277 tokens, padded to a multiple of 8."""
-    names = {"backbone.embedding.weight": (40, 8), "lm_head.weight": (40, 8)}
-    found = _checkpoint(tmp_path, names, {"d_model": 8, "vocab_size": 35, "pad_vocab_size_multiple": 8})
+    names = dict.fromkeys(("backbone.embedding.weight", "lm_head.weight"), np.ones((40, 8)))
+    found = extracted(tmp_path, names, {"d_model": 8, "vocab_size": 35, "pad_vocab_size_multiple": 8})
     assert found.token.provenance.tensor == "backbone.embedding.weight"
 
 

@@ -15,6 +15,7 @@ import hfposemb as hpe
 
 def extracted(folder: Path, tables: Mapping[str, Any], config: Mapping[str, Any]) -> hpe.Embeddings:
     """Write arrays or tensors and a configuration into a folder, and return what is extracted from it."""
+    folder.mkdir(exist_ok=True)
     tensors = {name: torch.as_tensor(values).clone() for name, values in tables.items()}
     safetensors.torch.save_file(tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
