@@ -27,13 +27,15 @@ class FileRanges(Protocol):
         """Size of the file in bytes."""
         ...
 
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
+    def read(self, span: range, *, whole: range | None = None, name: str = "", own: bool = False) -> NDArray[np.uint8]:
         """Return bytes of the file, read-only.
 
         Args:
             span: Range of bytes within the file.
             whole: Range of the tensor that the bytes belong to. From the Hub, a large part of it is read from a copy of
                 the whole tensor, which is fetched once and cached; a small part is fetched alone.
+            name: Name of that tensor, by which the copy is kept; without one, it is kept by its place.
+            own: Whether they may be given away, since nothing else uses their memory; see ``memory_maps``.
 
         Raises:
             SourceError: If the file cannot be read or has changed since it was opened.
@@ -76,14 +78,14 @@ class LocalRanges:
         """Name of the file in messages."""
         return self.path.name
 
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
+    def read(self, span: range, *, whole: range | None = None, name: str = "", own: bool = False) -> NDArray[np.uint8]:
         """Return bytes of the file, read-only; see ``FileRanges.read``."""
         check_span(span, self)
         with open_regular(self.path) as file:
             status = os.fstat(file.fileno())
             if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
                 raise fault(self.name, "the file changed since it was opened; open it again")
-            return mapped(file.fileno(), span.start, len(span))
+            return mapped(file.fileno(), span.start, len(span), private=own)
 
     def beside(self, name: str) -> LocalRanges:
         """Return another file of the same folder; see ``FileRanges.beside``."""

@@ -23,7 +23,7 @@ from ..tables.saved.writing import FACTS, LABEL_BYTES
 from ..tables.table import Labels
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
-from .safetensors.checkpoint import TensorInfo, as_rows, check_read
+from .safetensors.checkpoint import TensorInfo, as_rows, check_read, stays
 from .strict_json import fault, parse_json, shortened
 
 VECTORS = "vectors"
@@ -113,7 +113,8 @@ class NumpyCheckpoint(SavedTables):
         """
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
-        return as_rows(self.file.read(span, whole=range(info.start, info.stop)), info, start, stop)
+        raw = self.file.read(span, whole=range(info.start, info.stop), own=stays(info))
+        return as_rows(raw, info, start, stop)
 
 
 def open_numpy(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> NumpyCheckpoint:

@@ -218,7 +218,7 @@ def _texts(there: HubCheckpoint, full: bool) -> TextReader:
             return there.text(file)
         if file != TEMPLATE or not is_headed(class_of(config)) or (there.json(SMALL_FILES[0]) or {}).get(_STATED):
             return None
-        raw = there.files.small(file, there.located.folder, limit=there.files.access.limits.config_bytes)
+        raw = there.files.small(file, there.folder, limit=there.files.access.limits.config_bytes)
         return None if raw is None else raw.decode(errors="replace")
 
     return text

@@ -232,7 +232,7 @@ def test_sixty_four_rows_cost_sixty_four_rows(hub: FakeHub, tmp_path: Path) -> N
             asked_here.append(read.nbytes)
             return read
 
-    here = Decoded(Counting(local.name, local.folder, local.files))
+    here = Decoded(Counting(local.name, local.files, local.open_file, local.folder))
     same_bits(here.read(TOKENS, 4000, 4064), of_codes(parts)[4000:4064])
     assert sum(asked_here) == sum(fetched)
     same_bits(found.vectors, of_codes(parts))

@@ -72,8 +72,9 @@ class Wire:
         deadline.allow(nbytes)
         return deadline
 
-    def pin(self, file: str, deadline: Deadline) -> str:
+    def pin(self, file: str) -> str:
         """Return the commit that the revision refers to now, from a HEAD request for ``file``, which need not exist."""
+        deadline = self.deadline()
 
         def ask() -> str:
             with self._connection.ask(self._connection.url(file), {}, deadline, method="HEAD") as answer:

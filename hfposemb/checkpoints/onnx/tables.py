@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CheckpointError, InputError
-from ...memory_maps import lent
 from ..file_ranges import FileRanges
 from ..limits import DEFAULT_LIMITS, Limits
 from ..protobuf import unpacked
@@ -114,13 +113,14 @@ class TensorFile:
         bits = CODED[tensor.dtype][0] if tensor.dtype in CODED else 8 * np.dtype(_NUMPY[tensor.dtype]).itemsize
         first = tensor.start + start * bits // 8
         raw = self.opened(tensor).read(
-            range(first, tensor.start - (-stop * bits // 8)), whole=range(tensor.start, tensor.stop)
+            range(first, tensor.start - (-stop * bits // 8)),
+            whole=range(tensor.start, tensor.stop),
+            own=tensor.dtype in PLAIN,
         )
         if bits < 8:
             skipped = start - start * bits // 8 * (8 // bits)
             return signed(split(raw, bits), tensor.dtype)[skipped : skipped + stop - start]
-        found = widen(raw.view(_NUMPY[tensor.dtype]), tensor.dtype)
-        return lent(found) if tensor.dtype in PLAIN and np.may_share_memory(found, raw) else found
+        return widen(raw.view(_NUMPY[tensor.dtype]), tensor.dtype)
 
     def _numbers(self, tensor: Initialiser) -> NDArray[Any]:
         """Return all elements of a tensor that is stored as numbers of variable length."""
@@ -218,7 +218,7 @@ class TableRows:
             found = self.tensors.elements(table.codes, start * table.width, stop * table.width)
             return found.reshape(stop - start, table.width)
         whole = self._stored()[:, start:stop].T
-        return widen(np.ascontiguousarray(whole), table.codes.dtype)
+        return widen(np.array(whole, order="C"), table.codes.dtype)
 
     def _stored(self) -> NDArray[Any]:
         """Return the whole tensor [width, rows] of a table that is stored turned, without a copy."""

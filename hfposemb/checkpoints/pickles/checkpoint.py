@@ -29,7 +29,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn, Self
 
 from numpy.typing import NDArray
@@ -37,11 +36,12 @@ from numpy.typing import NDArray
 from ...cache import Cache, Entry, Key
 from ...errors import CheckpointError, one_line
 from ...lazy_attributes import lazy_attribute
+from ...memory_maps import lent
 from ..access import LikelyTables, no_tables
 from ..file_choice import weight_map
 from ..folder_layouts import other_ranks
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import Header, TensorInfo, as_rows, check_read, parse_header
+from ..safetensors.checkpoint import Checkpoint, Header, TensorInfo, as_rows, check_read, parse_header, stays
 from ..strict_json import foreign, parse_json, read_json
 from .child import CHUNK
 from .joined_parts import JoinedParts, parts_of
@@ -118,7 +118,7 @@ class PickledFile:
         return self._parse(self._entries[key].bytes())
 
     @lazy_attribute
-    def aliases(self) -> Mapping[str, str]:
+    def metadata(self) -> Mapping[str, str]:
         """Names of tensors that share memory with another, listed tensor, mapped to its name."""
         return {name: kept[1:] for name, kept in self.header.metadata.items() if kept.startswith("=")}
 
@@ -133,7 +133,7 @@ class PickledFile:
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and size."""
-        name = self.aliases.get(name, name)
+        name = self.metadata.get(name, name)
         found = self.foreign.get(name) or self.header.tensors.get(name)
         if found is None:
             raise CheckpointError(
@@ -150,7 +150,7 @@ class PickledFile:
         if self._kept(key) is None:
             self._converse((info.name,))
         raw = self._entries[key].view()[span.start - info.start : span.stop - info.start]
-        return as_rows(raw, info, start, stop, codes=codes)
+        return as_rows(lent(raw) if stays(info, codes) else raw, info, start, stop, codes=codes)
 
     def _key(self, kind: str, *tensor: str) -> Key:
         return (kind, *self.identity, self.name, *tensor)
@@ -198,70 +198,23 @@ class PickledFile:
             self._entries[key] = writer.entry
 
 
-@dataclass(eq=False)
-class PickledCheckpoint:
-    """Checkpoint of one or several pickled files.
-
-    Attributes:
-        name: Name in messages.
-        files: File of each tensor.
-        open_file: Opens a file.
-        folder: Folder of the configuration, if it is on this machine.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    open_file: Callable[[str], PickledFile]
-    folder: Path | None = None
-    _opened: dict[str, PickledFile] = field(default_factory=dict, repr=False)
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names, without reading a file."""
-        return tuple(self.files)
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and size; reads its file if necessary."""
-        return self._file(name).info(name)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the aliases among the tensors of the files read so far."""
-        return MappingProxyType({k: v for file in self._opened.values() for k, v in file.aliases.items()})
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the checkpoint, or ``None`` if there is none."""
-        path = None if self.folder is None else self.folder / "config.json"
-        found = path is not None and os.path.exists(path)
-        return read_json(path, limit=DEFAULT_LIMITS.config_bytes, kind=dict) if path and found else None
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file that holds a tensor."""
-        return self._file(name).file_bytes
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
-        return self._file(name).read(name, start, stop)
-
-    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``Checkpoint.codes``."""
-        return self._file(name).read(name, start, stop, codes=True)
-
-    def _file(self, name: str) -> PickledFile:
-        name = self.metadata().get(name, name)
-        if name not in self.files:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.files)} tensors")
-        file = self.files[name]
-        if file not in self._opened:
-            self._opened[file] = self.open_file(file)
-        return self._opened[file]
+class PickledCheckpoint(Checkpoint):
+    """Checkpoint of one or several pickled files; what they state beside tensors is their further names."""
 
 
 def one_file(
-    file: str, *, name: str, open_file: Callable[[str], PickledFile], folder: Path | None = None
+    file: str,
+    *,
+    name: str,
+    open_file: Callable[[str], PickledFile],
+    folder: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> PickledCheckpoint:
     """Return the checkpoint in a single file, whose header is read."""
     opened = open_file(file)
-    files = dict.fromkeys((*opened.header.tensors, *opened.foreign), file)
-    return PickledCheckpoint(name, files, open_file, folder, {file: opened})
+    return PickledCheckpoint.of_one(
+        name, file, (*opened.header.tensors, *opened.foreign), opened, open_file, folder, limits
+    )
 
 
 def open_pickled(
@@ -294,8 +247,8 @@ def open_pickled(
         return JoinedParts(name, tuple(map(open_file, meta)), folder, limits, settings)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
-        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, folder)
-    return one_file(name, name=name, open_file=open_file, folder=folder)
+        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, folder, limits)
+    return one_file(name, name=name, open_file=open_file, folder=folder, limits=limits)
 
 
 def _listed(folder: Path) -> Iterator[str]:

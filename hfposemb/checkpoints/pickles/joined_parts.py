@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,35 +18,16 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 from ...lazy_attributes import lazy_attribute
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import Header, TensorInfo, check_read
+from ..safetensors.checkpoint import TensorInfo, check_read
 from ..strict_json import read_json
+
+if TYPE_CHECKING:
+    from .checkpoint import PickledFile
 
 PART = r"consolidated\.(\d\d)\.pth"
 _TOKENS, _NORM, _QUERIES = "tok_embeddings.weight", "norm.weight", "layers.0.attention.wq.weight"
 _BY_COLUMNS = ("wo.weight", "w2.weight")
 _ADVICE = "put all parts, consolidated.00.pth and on, in one folder and open the folder"
-
-
-class Part(Protocol):
-    """One file of a checkpoint: a ``PickledFile``."""
-
-    @property
-    def header(self) -> Header:
-        """Its tensors."""
-
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Names of tensors that are other names of the same numbers."""
-
-    @property
-    def file_bytes(self) -> int:
-        """Its size."""
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype and shape."""
-
-    def read(self, name: str, start: int, stop: int | None) -> NDArray[Any]:
-        """Return rows of a tensor."""
 
 
 def parts_of(file: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -86,7 +67,7 @@ class JoinedParts:
     """
 
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[PickledFile]
     folder: Path | None = None
     limits: Limits = DEFAULT_LIMITS
     settings: Mapping[str, Any] | None = None
@@ -127,7 +108,7 @@ class JoinedParts:
 
     def metadata(self) -> Mapping[str, str]:
         """Return the aliases of the first part."""
-        return self.parts[0].aliases
+        return self.parts[0].metadata
 
     def config(self) -> dict[str, Any] | None:
         """Return config.json next to the parts, or ``None`` if there is none."""
