@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +112,12 @@ def check_span(span: range, file: FileRanges) -> None:
         raise fault(file.name, f"{found}, but the file has {file.size}; download it again")
 
 
+def is_plain(name: object) -> TypeGuard[str]:
+    """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
+    return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
+
+
 def check_plain(name: str, *, of: str) -> None:
     """Raise ``CheckpointError`` unless a name that a file states is that of a file in the same folder."""
-    if not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
+    if not is_plain(name):
         raise fault(of, f"must name files of its own folder; found {shortened(name[:SHOWN])}")

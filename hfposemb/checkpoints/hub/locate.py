@@ -13,12 +13,11 @@ from ...errors import HubError, MissingFileError, OfflineError
 from ..deadline import Deadline
 from ..file_choice import (
     INDEX,
+    KINDS,
     MODEL,
     MODULES,
     TRANSFORMER,
-    choose_file,
-    choose_format,
-    choose_pickle,
+    choose,
     foreign_file,
     has_format,
     is_checkpoint,
@@ -213,15 +212,15 @@ class Locator:
         """Find the only checkpoint in a folder of the repository, whatever its name, or in its first module's."""
         files, name, listing = self.files, self.files.name, self.files.listing
         folders = [within, *self._first_module(within)]
-        for choose in (choose_file, choose_pickle, choose_format):
+        for kind in KINDS:
             for folder in folders:
                 inside = [file.removeprefix(folder) for file in listing if file.startswith(folder)]
                 shown = source_inside(name, folder.rstrip("/"), hub=True) if folder else name
                 source = partial(source_inside, shown, hub=True)
-                found = choose([file for file in inside if "/" not in file], name=shown, source=source)
+                found = choose(kind, [file for file in inside if "/" not in file], name=shown, source=source)
                 if found is not None:
                     return self._chosen(folder, found)
-            if choose is choose_pickle:
+            if kind == "pickle":
                 folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
         if files.offline:
             here = shortened(", ".join(file for file in listing if file.startswith(within)) or "nothing")
