@@ -20,6 +20,7 @@ from ..tables.saved.writing import NO_LABEL, cell_text, load_arrow
 from ..tables.table import TOKEN_CLASSES, Vectors
 from ..text import one_line
 from . import parquet_child
+from .children import start_child
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
 from .numpy_files import VECTORS, SavedTables
@@ -93,8 +94,6 @@ def open_whole(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> WholeTable:
 
 def _parquet(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]:
     """Read a parquet file in a child process: pyarrow crashes on some that are damaged."""
-    from .pickles.checkpoint import start_child
-
     load_arrow("reading a parquet file")
     task = json.dumps({"name": file.name, "limits": asdict(limits)}).encode()
     child = start_child(parquet_child.__name__, parquet_child.serve_parquet.__name__)
