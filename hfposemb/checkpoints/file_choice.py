@@ -102,7 +102,7 @@ class _Kind(NamedTuple):
     what: str
     usual: tuple[str, str]
     suffixes: tuple[str, ...]
-    index: str
+    indexes: str
 
 
 KINDS = ("safetensors", "pickle", "format")

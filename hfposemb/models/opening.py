@@ -12,7 +12,7 @@ from ..checkpoints.adapters.adapted import ADAPTER_CONFIG
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.file_choice import WHOLE, has_format, is_pickled, locate
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
-from ..checkpoints.formats import StoredTensors, open_format
+from ..checkpoints.formats import ReadTensors, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import Checkpoint
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..progress import Traffic
 
 
-def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> StoredTensors:
+def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> ReadTensors:
     """Open the checkpoint of a folder or file on this machine, whatever its format.
 
     Args:
@@ -55,7 +55,7 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
     return _learned(open_pickled(file, limits=limits, likely=likely_tables), file.name)
 
 
-def _learned(tensors: StoredTensors, file: str) -> StoredTensors:
+def _learned(tensors: ReadTensors, file: str) -> ReadTensors:
     return LearnedTokens(tensors) if are_learned_tokens(tensors, file) else tensors
 
 

@@ -28,7 +28,7 @@ from ..file_choice import (
     weight_map,
 )
 from ..folder_layouts import EXPORTS, source_inside
-from ..formats import StoredTensors, open_format
+from ..formats import ReadTensors, open_format
 from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file
 from ..pickles.joined_parts import JoinedParts, parts_of
 from ..safetensors.checkpoint import Checkpoint
@@ -121,7 +121,7 @@ class RepositoryPickles:
         return "" if found is None else f"; use {wire.repo}@{found}, which has safetensors"
 
 
-Located: TypeAlias = tuple[str, StoredTensors]
+Located: TypeAlias = tuple[str, ReadTensors]
 """A checkpoint and before it its folder in the repository, with a trailing slash; "" for the repository itself."""
 
 

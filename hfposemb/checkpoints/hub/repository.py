@@ -22,7 +22,7 @@ from ..access import STRANGER, Access, Visitor
 from ..deadline import one_read
 from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
-from ..formats import StoredTensors
+from ..formats import ReadTensors
 from ..pickles.checkpoint import PickledCheckpoint
 from ..safetensors.checkpoint import Checkpoint, TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
@@ -57,7 +57,7 @@ class HubCheckpoint:
     files: RepositoryFiles
     shards: HubShards
     folder: str
-    stored: StoredTensors
+    stored: ReadTensors
     notes: list[str] = field(default_factory=list)
     _sent: Access = field(init=False, repr=False)
     """What an unpickled checkpoint is opened with, when another process first uses it."""
@@ -125,7 +125,7 @@ class HubCheckpoint:
         """Return the metadata of the headers, merged over those read so far."""
         return self.stored.metadata()
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
         return self.stored.file_bytes(name)
 
@@ -281,7 +281,7 @@ def _located(locator: Locator, path: str) -> Located:
     return locator.locate(path)
 
 
-def _is_in_shards(stored: StoredTensors) -> TypeGuard[Checkpoint]:
+def _is_in_shards(stored: ReadTensors) -> TypeGuard[Checkpoint]:
     """Return whether a checkpoint is in safetensors files, whose headers are read one by one."""
     return isinstance(stored, Checkpoint) and not isinstance(stored, PickledCheckpoint)
 

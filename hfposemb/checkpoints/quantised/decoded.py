@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError, InputError
 from ...lazy_attributes import lazy_attribute
-from ..formats import StoredTensors, WrappedTensors
+from ..formats import ReadTensors, WrappedTensors
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import fault, shortened
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .scaled_codes import ScaledCodes
 
 
-class Stored(StoredTensors, Protocol):
+class Stored(ReadTensors, Protocol):
     """Interface of ``Checkpoint``, ``HubCheckpoint`` and ``PickledCheckpoint``."""
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
@@ -76,7 +76,7 @@ class Decoded(WrappedTensors):
         layout = self._layout(name)
         return str(layout) if isinstance(layout, CheckpointError) else ""
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor or its codes."""
         return self.stored.file_bytes(self.parts_of(name)[0])
 
@@ -148,7 +148,7 @@ class Decoded(WrappedTensors):
             raise fault(layout.codes.file, f"{what}; the limit is {most}")
 
 
-def decoded(tensors: StoredTensors, limits: Limits) -> Decoded | StoredTensors:
+def decoded(tensors: ReadTensors, limits: Limits) -> ReadTensors:
     """Return a checkpoint whose quantised tables are decoded; the same one if the reader of its format decodes them.
 
     Args:
@@ -160,33 +160,25 @@ def decoded(tensors: StoredTensors, limits: Limits) -> Decoded | StoredTensors:
     return Decoded(cast(Stored, tensors), limits)
 
 
-def as_stored(tensors: Listed, name: str) -> TensorInfo:
+def as_stored(tensors: ReadTensors, name: str) -> TensorInfo:
     """Return a tensor as it is stored; the codes of a quantised table."""
     return tensors.stored_info(name) if isinstance(tensors, Decoded) else tensors.info(name)
 
 
-def at_hand(tensors: Listed, name: str) -> bool:
+def at_hand(tensors: ReadTensors, name: str) -> bool:
     """Return whether dtype and shape of a tensor are known without a request."""
     stored, parts = (tensors.stored, tensors.parts_of(name)) if isinstance(tensors, Decoded) else (tensors, (name,))
     known = getattr(stored, "at_hand", None)
     return known is None or all(known(part) for part in parts)
 
 
-class Listed(Protocol):
-    """Anything that describes its tensors, such as ``Decoded`` and ``LiveTensors``."""
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-
-def refusal(tensors: Listed, name: str) -> str:
+def refusal(tensors: ReadTensors, name: str) -> str:
     """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
     own = getattr(tensors, "refusal", None)
     return str(own(name)) if own is not None else _not_plain(tensors.info(name))
 
 
-def table_refusal(tensors: Listed, name: str) -> str:
+def table_refusal(tensors: ReadTensors, name: str) -> str:
     """Return why a tensor cannot be read as a table: its ``refusal``, or that it has no numbers; "" if it can."""
     info = tensors.info(name)
     if (said := refusal(tensors, name)) or 0 not in info.shape:

@@ -20,10 +20,13 @@ _BERT: Mapping[str, str] = {
 _TEXT_END: Mapping[str, str] = {"eos_token": "<|endoftext|>"}
 _SPOKEN: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
-_WORDPIECE = (
-    *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra"),
-    *("LayoutLM", "LayoutLMv2", "Lxmert", "MobileBert", "RoFormer", "SqueezeBert"),
+LIKE_BERT = (
+    *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert", "Electra", "LayoutLM", "Lxmert"),
+    *("MobileBert", "SqueezeBert"),
 )
+"""Classes that have BERT's special tokens and tokenise as it does."""
+
+_WORDPIECE = (*LIKE_BERT, "DPRReader", "LayoutLMv2", "RoFormer")
 
 _OF_CLASSES: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys((*_WORDPIECE, "BertJapanese"), _BERT),
