@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class ReadTensors(Protocol):
     """Named tensors that can be read, stored in any format or changed as they are read.
 
-    Those that state the labels of token rows themselves have a method ``labels`` beside, which returns ``None`` for a
-    number of rows of which they state none.
+    Those that state the configuration or the labels of token rows themselves have methods ``config`` and ``labels``
+    beside, which return ``None`` if there is none, or none for a number of rows.
     """
 
     @property
@@ -38,10 +38,6 @@ class ReadTensors(Protocol):
 
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the headers."""
-        ...
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration that the checkpoint states itself, or ``None``."""
         ...
 
     def file_bytes(self, name: str) -> int | None:
@@ -71,10 +67,6 @@ class WrappedTensors:
     def metadata(self) -> Mapping[str, str]:
         """Return the metadata of the headers."""
         return self.stored.metadata()
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        return self.stored.config()
 
 
 def open_format(file: FileRanges, limits: Limits) -> ReadTensors:

@@ -51,10 +51,6 @@ class SavedTables:
         """Name in messages."""
         return self.file.name
 
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: tables state no configuration."""
-        return None
-
     def labels(self, rows: int) -> Labels | None:
         """Return ``None``: labels are in ``metadata``."""
         return None

@@ -177,7 +177,7 @@ def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, access: A
     small = partial(small_file, home, limits)
     found = partial(tokenizer_folder, home)
     texts = partial(local_text, home, limits.config_bytes)
-    whole = decoded(tensors, limits)
+    whole = decoded(tensors, limits, small("config.json") or {})
     return CheckedSource(
         name, embeddings, whole, full, found, small, texts, lambda _: True, stated=lambda of: getattr(tensors, of, None)
     )
@@ -189,7 +189,7 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     wanted = revision or source.revision or "main"
     named = replace(source, revision=wanted)
     there = open_hub(named, access, index_first=True)
-    tensors = decoded(there, access.limits)
+    tensors = decoded(there, access.limits, there.config() or {})
     return CheckedSource(
         str(replace(source, revision=wanted if wanted != "main" else None)),
         from_repository(there, named),

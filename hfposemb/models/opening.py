@@ -85,12 +85,13 @@ def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opene
     checkpoint = open_tensors(path, limits, located=located)
     home = located.absolute().parent
     files = partial(small_file, home, limits)
-    labels = getattr(checkpoint, "labels", None)
+    labels, stated = getattr(checkpoint, "labels", None), getattr(checkpoint, "config", None)
+    config = (None if stated is None else stated()) or files("config.json") or {}
     return Opened(
-        decoded(checkpoint, limits),
+        decoded(checkpoint, limits, config),
         name,
         partial(tokenizer_folder, home),
-        checkpoint.config() or files("config.json") or {},
+        config,
         [about] if (about := getattr(checkpoint, "about", "")) else [],
         ours=ours,
         adapter=partial(files, ADAPTER_CONFIG),
@@ -115,8 +116,9 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
 
 def of_repository(found: HubCheckpoint) -> Opened:
     """Return an open repository on the Hub as an opened source."""
-    tensors = decoded(found, found.files.access.limits)
-    opened = Opened(tensors, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
+    config = found.config() or {}
+    tensors = decoded(found, found.files.access.limits, config)
+    opened = Opened(tensors, found.name, found.tokenizer_folder, config, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
     opened = replace(opened, labels=found.labels, without_tokens=found.without_tokens)
     if is_static(found.names()):

@@ -67,10 +67,6 @@ class LearnedTokens(WrappedTensors):
         stop = infos[0].start + sum(info.nbytes for info in infos)
         return replace(infos[0], name=name, dtype=dtype, shape=(rows, infos[0].shape[-1]), stop=stop)
 
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: a configuration would be that of another model."""
-        return None
-
     def roles(self) -> StatedRoles:
         """Return the tables as those of tokens."""
         return StatedRoles({"token": self.names()})

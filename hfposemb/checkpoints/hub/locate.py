@@ -64,7 +64,7 @@ class RepositoryPickles:
             files.wire.pin(path)
         if parts := parts_of(found, self._beside()):
             opened = tuple(self._open_file(self.folder + part) for part in parts)
-            return JoinedParts(files.name, opened, None, files.access.limits, files.json("params.json", self.folder))
+            return JoinedParts(files.name, opened, files.access.limits, files.json("params.json", self.folder))
         if not found.endswith(".json"):
             return one_file(path, name=files.name, open_file=self._open_file, limits=files.access.limits)
         limit = files.access.limits.header_bytes

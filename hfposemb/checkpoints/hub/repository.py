@@ -131,7 +131,8 @@ class HubCheckpoint:
 
     def config(self) -> dict[str, Any] | None:
         """Return the configuration that the checkpoint states itself, else config.json, else ``None``."""
-        return self.stored.config() or self.json("config.json")
+        stated: dict[str, Any] | None = self.stated("config")() if self.stated("config") is not None else None
+        return stated or self.json("config.json")
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""

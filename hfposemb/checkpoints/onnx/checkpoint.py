@@ -77,10 +77,6 @@ class OnnxCheckpoint:
         """Return nothing: aliases of tensors are not stated in ONNX files."""
         return MappingProxyType({})
 
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: the graph states no configuration."""
-        return None
-
     def roles(self) -> StatedRoles:
         """Return the tables of each role, by their use in the graph."""
         return StatedRoles(self.found.roles, self.found.biases, self.found.absent, "by use in the graph")

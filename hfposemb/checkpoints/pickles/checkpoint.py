@@ -201,18 +201,12 @@ class PickledCheckpoint(Checkpoint):
 
 
 def one_file(
-    file: str,
-    *,
-    name: str,
-    open_file: Callable[[str], PickledFile],
-    folder: Path | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    file: str, *, name: str, open_file: Callable[[str], PickledFile], limits: Limits = DEFAULT_LIMITS
 ) -> PickledCheckpoint:
     """Return the checkpoint in a single file, whose header is read."""
     opened = open_file(file)
-    return PickledCheckpoint.of_one(
-        name, file, (*opened.header.tensors, *opened.foreign), opened, open_file, folder, limits
-    )
+    names = (*opened.header.tensors, *opened.foreign)
+    return PickledCheckpoint.of_one(name, file, names, opened, open_file, limits)
 
 
 def open_pickled(
@@ -242,11 +236,11 @@ def open_pickled(
     if meta := parts_of(name, _listed(folder)):
         stated = folder / "params.json"
         settings = read_json(stated, limit=limits.config_bytes, kind=dict) if stated.exists() else None
-        return JoinedParts(name, tuple(map(open_file, meta)), folder, limits, settings)
+        return JoinedParts(name, tuple(map(open_file, meta)), limits, settings)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
-        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, folder, limits)
-    return one_file(name, name=name, open_file=open_file, folder=folder, limits=limits)
+        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, limits)
+    return one_file(name, name=name, open_file=open_file, limits=limits)
 
 
 def _listed(folder: Path) -> Iterator[str]:

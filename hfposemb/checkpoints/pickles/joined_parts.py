@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from ...errors import CheckpointError
 from ...lazy_attributes import lazy_attribute
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import TensorInfo, check_read
-from ..strict_json import read_json
 
 if TYPE_CHECKING:
     from .checkpoint import PickledFile
@@ -61,14 +59,12 @@ class JoinedParts:
     Attributes:
         name: Name in messages.
         parts: The parts, in order.
-        folder: Folder of the parts, if it is on this machine.
         limits: Limits of what is read.
         settings: Content of params.json, if it is at hand.
     """
 
     name: str
     parts: Sequence[PickledFile]
-    folder: Path | None = None
     limits: Limits = DEFAULT_LIMITS
     settings: Mapping[str, Any] | None = None
 
@@ -109,11 +105,6 @@ class JoinedParts:
     def metadata(self) -> Mapping[str, str]:
         """Return the aliases of the first part."""
         return self.parts[0].metadata
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the parts, or ``None`` if there is none."""
-        path = None if self.folder is None else self.folder / "config.json"
-        return None if path is None or not path.exists() else read_json(path, limit=self.limits.config_bytes, kind=dict)
 
     def file_bytes(self, name: str) -> int:
         """Return the size of all parts."""

@@ -14,7 +14,7 @@ from ..formats import ReadTensors, WrappedTensors
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import fault, shortened
-from .parts import FLOAT8, QuantisedParts, beside, grouped
+from .parts import FLOAT8, READ, QuantisedParts, beside, grouped
 
 if TYPE_CHECKING:
     from .scaled_codes import ScaledCodes
@@ -38,16 +38,18 @@ class Decoded(WrappedTensors):
     Attributes:
         stored: The checkpoint as it is stored.
         limits: Limits of what is read.
+        config: Configuration of the model, which may say how tables are quantised.
     """
 
     stored: Stored
     limits: Limits = DEFAULT_LIMITS
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _layouts: dict[str, ScaledCodes | CheckpointError | None] = field(default_factory=dict, repr=False)
     _infos: dict[str, TensorInfo] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the checkpoint is pickled as."""
-        return Decoded, (self.stored, self.limits)
+        return Decoded, (self.stored, self.limits, self.config)
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names; a quantised table has one, and its parts have none."""
@@ -133,9 +135,8 @@ class Decoded(WrappedTensors):
 
         stored = beside(name, self._stored_names) if group is None else group
         infos = {last: self.stored.info(part) for last, part in stored.items()}
-        metadata, config = self.stored.metadata(), self.stored.config() or {}
         try:
-            layout = layout_of(QuantisedParts(name, infos, config, metadata, self.stored.codes))
+            layout = layout_of(QuantisedParts(name, infos, self.config, self.stored.metadata(), self.stored.codes))
             self._check_width(layout)
         except CheckpointError as error:
             return error
@@ -148,16 +149,18 @@ class Decoded(WrappedTensors):
             raise fault(layout.codes.file, f"{what}; the limit is {most}")
 
 
-def decoded(tensors: ReadTensors, limits: Limits) -> ReadTensors:
+def decoded(tensors: ReadTensors, limits: Limits, config: Mapping[str, Any]) -> ReadTensors:
     """Return a checkpoint whose quantised tables are decoded; the same one if the reader of its format decodes them.
 
     Args:
         tensors: The opened checkpoint.
         limits: Limits of what is read.
+        config: Configuration of the model.
     """
     if not hasattr(tensors, "codes") or not getattr(tensors, "stores_codes", True):
         return tensors
-    return Decoded(cast(Stored, tensors), limits)
+    # The rest of a configuration may be long, and is not pickled with every table.
+    return Decoded(cast(Stored, tensors), limits, {name: config[name] for name in READ if name in config})
 
 
 def as_stored(tensors: ReadTensors, name: str) -> TensorInfo:

@@ -389,14 +389,12 @@ class Checkpoint:
         name: Name in messages.
         files: File of each tensor.
         open_file: Opens a file by its name.
-        folder: Folder of the configuration, if it is on this machine.
         limits: Limits of what is read.
     """
 
     name: str
     files: Mapping[str, str]
     open_file: Callable[[str], CheckpointFile]
-    folder: Path | None = None
     limits: Limits = DEFAULT_LIMITS
     _opened: dict[str, CheckpointFile] = field(default_factory=dict, repr=False)
 
@@ -417,11 +415,11 @@ class Checkpoint:
         if is_index(path.name):
             index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
             files = MappingProxyType(weight_map(index, name=path.name))
-            return cls(name, files, open_file, path.parent, limits)
+            return cls(name, files, open_file, limits)
         if path.suffix != ".safetensors" and os.path.exists(path):
             raise fault(path.name, foreign_file(path.name))
         shard = open_file(path.name)
-        return cls.of_one(name, path.name, shard.header.tensors, shard, open_file, path.parent, limits)
+        return cls.of_one(name, path.name, shard.header.tensors, shard, open_file, limits)
 
     @classmethod
     def of_one(
@@ -431,11 +429,10 @@ class Checkpoint:
         tensors: Iterable[str],
         opened: CheckpointFile,
         open_file: Callable[[str], CheckpointFile],
-        folder: Path | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> Self:
         """Return the checkpoint in a single file, which is open."""
-        return cls(name, MappingProxyType(dict.fromkeys(tensors, file)), open_file, folder, limits, {file: opened})
+        return cls(name, MappingProxyType(dict.fromkeys(tensors, file)), open_file, limits, {file: opened})
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the location of the files and their modification times, which ``read`` verifies, but no tensor."""
@@ -477,12 +474,6 @@ class Checkpoint:
         """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``as_rows``."""
         file, name = self._held(name)
         return file.read(name, start, stop, codes=True)
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the checkpoint, or ``None`` if there is none."""
-        path = None if self.folder is None else self.folder / "config.json"
-        found = path is not None and os.path.exists(path)
-        return read_json(path, limit=self.limits.config_bytes, kind=dict) if path and found else None
 
     def is_open(self, name: str) -> bool:
         """Return whether the file of a tensor is open, so that ``info`` reads nothing; also of an unknown tensor."""
