@@ -11,6 +11,7 @@ from ..checkpoints.access import Access, local_path
 from ..checkpoints.adapters.adapted import ADAPTER_CONFIG
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.file_choice import WHOLE, has_format, is_pickled, locate
+from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
 from ..checkpoints.formats import ReadTensors, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
@@ -39,13 +40,10 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
     """
     file = locate(path) if located is None else located
     if file.suffix in WHOLE and file.exists():
-        from ..checkpoints.file_ranges import LocalRanges
         from ..checkpoints.whole_tables import open_whole
 
         return open_whole(LocalRanges.open(file), limits)
     if has_format(file.name) and file.exists():
-        from ..checkpoints.file_ranges import LocalRanges
-
         return open_format(LocalRanges.open(file), limits)
     if not (is_pickled(file.name) and file.exists()):
         found = Checkpoint.open(path, limits=limits, located=file)
