@@ -20,6 +20,7 @@ from ..deadline import Deadline
 from ..file_choice import INDEX, MODEL, is_checkpoint
 from ..strict_json import parse_json
 from .http import Wire
+from .http_connection import is_commit
 
 
 def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
@@ -37,13 +38,13 @@ def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
 
 def commit_here(repo: str, revision: str) -> str | None:
     """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
-    if _is_commit(revision):
+    if is_commit(revision):
         return revision if _snapshot(repo, revision).is_dir() else None
     try:
         commit = (_folder(repo) / "refs" / revision).read_text("ascii").strip()
     except (OSError, ValueError):
         return None
-    return commit if _is_commit(commit) and _snapshot(repo, commit).is_dir() else None
+    return commit if is_commit(commit) and _snapshot(repo, commit).is_dir() else None
 
 
 def refs_here(repo: str) -> list[str]:
@@ -67,10 +68,6 @@ def _folder(repo: str) -> Path:
 
 def _snapshot(repo: str, commit: str) -> Path:
     return _folder(repo) / "snapshots" / commit
-
-
-def _is_commit(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{40}", text) is not None
 
 
 LISTING_BYTES = 20_000_000
@@ -221,7 +218,7 @@ def pin(files: RepositoryFiles, branch: Key) -> list[str]:
         A note about a commit that was used offline, if any.
     """
     wire, foreign = files.wire, files.access.foreign
-    if _is_commit(wire.revision) and not foreign:
+    if is_commit(wire.revision) and not foreign:
         wire.commit = wire.revision
         return []
     kept = files.cache.find(branch)
@@ -235,7 +232,7 @@ def pin(files: RepositoryFiles, branch: Key) -> list[str]:
         # Without the user's token, show only what was previously read without it.
         whole = here is not None and any(is_checkpoint(file) for file in files_here(wire.repo, here))
         commit = known if foreign else here if whole else known or here
-        if commit is None or not _is_commit(commit):
+        if commit is None or not is_commit(commit):
             raise
         wire.commit = commit
         files.go_offline()
