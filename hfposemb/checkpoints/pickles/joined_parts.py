@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 from ...lazy_attributes import lazy_attribute
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import TensorInfo, check_read
-
-if TYPE_CHECKING:
-    from .checkpoint import PickledFile
+from ..safetensors.checkpoint import CheckpointFile, TensorInfo, check_read
 
 PART = r"consolidated\.(\d\d)\.pth"
 _TOKENS, _NORM, _QUERIES = "tok_embeddings.weight", "norm.weight", "layers.0.attention.wq.weight"
@@ -64,7 +61,7 @@ class JoinedParts:
     """
 
     name: str
-    parts: Sequence[PickledFile]
+    parts: Sequence[CheckpointFile]
     limits: Limits = DEFAULT_LIMITS
     settings: Mapping[str, Any] | None = None
 

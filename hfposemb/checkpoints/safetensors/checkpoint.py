@@ -288,6 +288,11 @@ class CheckpointFile(Protocol):
     """One file of a checkpoint, a ``Shard`` or a ``PickledFile``."""
 
     @property
+    def header(self) -> Header:
+        """Its tensors, as a safetensors file states them."""
+        ...
+
+    @property
     def file_bytes(self) -> int:
         """Size of the file in bytes."""
         ...
