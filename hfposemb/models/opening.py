@@ -30,15 +30,8 @@ if TYPE_CHECKING:
     from ..progress import Traffic
 
 
-def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> ReadTensors:
-    """Open the checkpoint of a folder or file on this machine, whatever its format.
-
-    Args:
-        path: The folder or file.
-        limits: Limits of what is read.
-        located: What ``locate`` returns for the path, if the caller has it.
-    """
-    file = locate(path) if located is None else located
+def _open_tensors(path: Path, file: Path, limits: Limits) -> ReadTensors:
+    """Open the checkpoint of a folder or file on this machine, which is in the located file, whatever its format."""
     if file.suffix in WHOLE and file.exists():
         from ..checkpoints.whole_tables import open_whole
 
@@ -80,7 +73,7 @@ def open_here(source: LocalSource | SampleSource, access: Access) -> Opened:
 
 def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opened:
     located = locate(path)
-    checkpoint = open_tensors(path, limits, located=located)
+    checkpoint = _open_tensors(path, located, limits)
     home = located.absolute().parent
     files = partial(small_file, home, limits)
     labels, stated = getattr(checkpoint, "labels", None), getattr(checkpoint, "config", None)

@@ -40,7 +40,7 @@ from ..file_choice import weight_map
 from ..folder_layouts import other_ranks
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import Checkpoint, Header, TensorInfo, as_rows, check_read, parse_header, stays
-from ..strict_json import foreign, parse_json, read_json
+from ..strict_json import foreign, open_regular, parse_json, read_json
 from . import child as serving
 from .child import CHUNK
 from .joined_parts import JoinedParts, parts_of
@@ -263,16 +263,11 @@ def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables
 
 def _digest(path: Path) -> str:
     """Return a fingerprint that detects changes without reading the whole file; raise if it is not a pickle."""
-    try:
-        if not path.is_file():
-            raise CheckpointError(f"{path.name}: the file is missing or not a regular file")
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            start = file.read(min(_ENDS, status.st_size))
-            file.seek(max(0, status.st_size - _ENDS))
-            sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(len(start)))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path.name}: cannot be read: {str(error)[:80]!r}") from None
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        start = file.read(min(_ENDS, status.st_size))
+        file.seek(max(0, status.st_size - _ENDS))
+        sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(len(start)))
     check_start(start[:8], name=path.name)
     return sha.hexdigest()
 
