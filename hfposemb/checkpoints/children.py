@@ -78,7 +78,12 @@ class Child:
             self._to.write(json.dumps(words).encode() + b"\n")
             self._to.flush()
 
-    def line(self, most: int) -> bytes | None:
+    def give(self, content: memoryview) -> None:
+        """Send bytes to the child, and nothing after them."""
+        with suppress(OSError, ValueError), self._to:
+            self._to.write(content)
+
+    def line(self, most: int = -1) -> bytes | None:
         """Return the next line of at most ``most`` bytes; ``None`` if there is none, since the child has ended."""
         with suppress(OSError, ValueError):
             if (found := self.answers.readline(most)).endswith(b"\n"):
