@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hfposemb.checkpoints import whole_tables
 from hfposemb.checkpoints.pickles import checkpoint as pickled
 from tests.hub import FakeHub
 from tests.support.processes.forking import Parent
@@ -148,4 +149,5 @@ def parent_of_children() -> Iterator[Parent]:
 @pytest.fixture
 def forked(parent_of_children: Parent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pickles and parquet be read by forked children, where a test is not about how the child is started."""
-    monkeypatch.setattr(pickled, "start_child", parent_of_children.start)
+    for module in (pickled, whole_tables):
+        monkeypatch.setattr(module, "start_child", parent_of_children.start)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import CheckpointError
-from .file_ranges import files_in
+from .file_ranges import files_in, is_plain
 from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
 from .limits import DEFAULT_LIMITS
 from .strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
@@ -75,11 +75,6 @@ SourceOf: TypeAlias = Callable[[str], str]
 _LEFTOVERS = ("optimizer", "scheduler", "training_args", "rng_state", "random_states", "scaler", "events.out")
 
 
-def _plain(name: object) -> TypeGuard[str]:
-    """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
-    return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
-
-
 def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetensors") -> dict[str, str]:
     """Return the file of each tensor from the parsed JSON of an index.
 
@@ -95,34 +90,58 @@ def weight_map(index: Mapping[str, Any], *, name: str, suffix: str = ".safetenso
     if not isinstance(files, dict) or not files:
         raise fault(name, "must have a weight_map that names the file of each tensor")
     for tensor, file in files.items():
-        if not tensor.isprintable() or not _plain(file) or not file.endswith(suffix):
+        if not tensor.isprintable() or not is_plain(file) or not file.endswith(suffix):
             found = f"{shortened(tensor)} in {shortened(str(file)[:SHOWN])}"
             raise fault(name, f"weight_map must name {suffix} files of this folder; found {found}")
     return files
 
 
-def choose_file(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
-    """Choose a folder's checkpoint: a .safetensors file, or the index of several.
+class _Kind(NamedTuple):
+    """A kind of checkpoint: what it is called, its usual file and index, and how the names of others end."""
+
+    what: str
+    usual: tuple[str, str]
+    suffixes: tuple[str, ...]
+    indexes: str
+
+
+KINDS = ("safetensors", "pickle", "format")
+"""Kinds of checkpoints, the first of which that a folder has is read."""
+
+_KINDS: Mapping[str, _Kind] = {
+    "safetensors": _Kind("checkpoints", (MODEL, INDEX), (".safetensors",), _INDEX),
+    "pickle": _Kind("pickled checkpoints", (PICKLE, PICKLE_INDEX), PICKLES, _PICKLE_INDEX),
+}
+
+
+def choose(kind: str, names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
+    """Choose a folder's checkpoint of one kind.
 
     Args:
+        kind: ``safetensors`` or ``pickle``, as written by torch.save: a file, or the index of several. ``format``: a
+            file of one of the formats of ``SUFFIXES``.
         names: Names of the folder's files.
         name: Name of the folder in messages.
         source: Returns the source that a file of the folder is, for the advice to name one.
 
     Returns:
-        The chosen name; ``None`` if there is neither.
+        The chosen name; ``None`` if there is none.
 
     Raises:
         CheckpointError: If the choice is ambiguous, or shards have no index.
     """
-    for wanted in (MODEL, INDEX):
+    if kind == "format":
+        return _only_model(models(names), name=name, source=source)
+    what, usual, suffixes, indexed = _KINDS[kind]
+    for wanted in usual:
         if wanted in names:
             return wanted
-    if PIPELINE in names:
+    if kind == "safetensors" and PIPELINE in names:
         return None  # no other file here is a model by itself
-    stored = [file for file in names if file.endswith(".safetensors") and not file.startswith(_LEFTOVERS)]
-    indexes = [file for file in names if is_index(file)]
-    return _only(stored, indexes, "checkpoints", name=name, source=source)
+    stored = [file for file in names if file.endswith(suffixes) and not file.startswith(_LEFTOVERS)]
+    if kind == "pickle" and len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
+        return min(stored)  # its reader joins the parts
+    return _only(stored, [file for file in names if re.search(indexed, file)], what, name=name, source=source)
 
 
 def _only(stored: Sequence[str], indexes: Sequence[str], kind: str, *, name: str, source: SourceOf) -> str | None:
@@ -162,21 +181,8 @@ def has_format(file: str) -> bool:
     return PurePosixPath(file).suffix in SUFFIXES
 
 
-def choose_format(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
-    """Choose a folder's checkpoint among the files of these formats.
-
-    Args:
-        names: Names of the folder's files.
-        name: Name of the folder in messages.
-        source: Returns the source that a file of the folder is, for the advice to name one.
-
-    Returns:
-        The chosen name; ``None`` if there is none.
-
-    Raises:
-        CheckpointError: If the choice is ambiguous.
-    """
-    found = models(names)
+def _only_model(found: Sequence[str], *, name: str, source: SourceOf) -> str | None:
+    """Return the only model; raise ``CheckpointError`` if there are several."""
     if len(found) > 1:
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         listed = ", ".join(map(shortened, found[:_MOST_SHOWN]))
@@ -188,30 +194,6 @@ def models(names: Sequence[str]) -> list[str]:
     """Return the files among ``names`` that are models of these formats; of several splits, the first."""
     found = [file for file in names if has_format(file) and not re.search(_NO_MODEL, PurePosixPath(file).name)]
     return sorted(file for file in found if (split := re.search(_SPLIT, file)) is None or int(split[1]) == 1)
-
-
-def choose_pickle(names: Sequence[str], *, name: str, source: SourceOf) -> str | None:
-    """Choose a folder's pickled checkpoint, as written by torch.save: a file, or the index of several.
-
-    Args:
-        names: Names of the folder's files.
-        name: Name of the folder in messages.
-        source: Returns the source that a file of the folder is, for the advice to name one.
-
-    Returns:
-        The chosen name; ``None`` if there is neither.
-
-    Raises:
-        CheckpointError: If the choice is ambiguous.
-    """
-    for wanted in (PICKLE, PICKLE_INDEX):
-        if wanted in names:
-            return wanted
-    stored = [file for file in names if file.endswith(PICKLES) and not file.startswith(_LEFTOVERS)]
-    if len(stored) > 1 and all(re.fullmatch(_PART, file) for file in stored):
-        return min(stored)  # its reader joins the parts
-    indexes = [file for file in names if re.search(_PICKLE_INDEX, file)]
-    return _only(stored, indexes, "pickled checkpoints", name=name, source=source)
 
 
 def is_pickled(file: str) -> bool:
@@ -266,10 +248,10 @@ def locate(path: Path) -> Path:
     """
     if not os.path.isdir(path):
         return path
-    for choose in (choose_file, choose_pickle, choose_format):
-        if (found := _search(path, choose)) is not None:
+    for kind in KINDS:
+        if (found := _search(path, kind)) is not None:
             return found
-    if (exports := path / EXPORTS).is_dir() and (found := _search(exports, choose_format)) is not None:
+    if (exports := path / EXPORTS).is_dir() and (found := _search(exports, "format")) is not None:
         return found
     return locate_safetensors(path)
 
@@ -279,18 +261,18 @@ def locate_safetensors(folder: Path) -> Path:
 
     Raises ``CheckpointError`` if there is none.
     """
-    if (found := _search(folder, choose_file)) is None:
+    if (found := _search(folder, "safetensors")) is None:
         raise no_checkpoint(_names_below(folder), name=folder.name, path=str(folder))
     return found
 
 
-def _search(folder: Path, choose: Callable[..., str | None]) -> Path | None:
-    """Return what ``choose`` selects among a folder's files, else among those of its first module."""
+def _search(folder: Path, kind: str) -> Path | None:
+    """Return a folder's checkpoint of one kind, else that of its first module."""
     source = partial(source_inside, str(folder), hub=False)
-    if (found := choose(files_in(folder), name=folder.name, source=source)) is not None:
+    if (found := choose(kind, files_in(folder), name=folder.name, source=source)) is not None:
         return folder / found
     module = _first_module(folder)
-    return None if module is None else _search(module, choose)
+    return None if module is None else _search(module, kind)
 
 
 def _names_below(folder: Path) -> list[str]:
@@ -341,7 +323,7 @@ def module_folder(modules: Sequence[Any]) -> str | None:
     path = listed[first].get("path")
     if path == "":
         return None
-    if not _plain(path):
+    if not is_plain(path):
         found = shortened(path) if isinstance(path, str) else f"a path that is {type(path).__name__}"
         raise fault(MODULES, f"must name a folder next to it as the path of the model; found {found}")
     return path

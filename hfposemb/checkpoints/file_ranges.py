@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,15 @@ class FileRanges(Protocol):
         """Size of the file in bytes."""
         ...
 
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
+    def read(self, span: range, *, whole: range | None = None, name: str = "", own: bool = False) -> NDArray[np.uint8]:
         """Return bytes of the file, read-only.
 
         Args:
             span: Range of bytes within the file.
             whole: Range of the tensor that the bytes belong to. From the Hub, a large part of it is read from a copy of
                 the whole tensor, which is fetched once and cached; a small part is fetched alone.
+            name: Name of that tensor, by which the copy is kept; without one, it is kept by its place.
+            own: Whether they may be given away, since nothing else uses their memory; see ``memory_maps``.
 
         Raises:
             SourceError: If the file cannot be read or has changed since it was opened.
@@ -76,14 +78,14 @@ class LocalRanges:
         """Name of the file in messages."""
         return self.path.name
 
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
+    def read(self, span: range, *, whole: range | None = None, name: str = "", own: bool = False) -> NDArray[np.uint8]:
         """Return bytes of the file, read-only; see ``FileRanges.read``."""
         check_span(span, self)
         with open_regular(self.path) as file:
             status = os.fstat(file.fileno())
             if (status.st_size, status.st_mtime_ns) != (self.size, self.modified):
                 raise fault(self.name, "the file changed since it was opened; open it again")
-            return mapped(file.fileno(), span.start, len(span))
+            return mapped(file.fileno(), span.start, len(span), private=own)
 
     def beside(self, name: str) -> LocalRanges:
         """Return another file of the same folder; see ``FileRanges.beside``."""
@@ -110,7 +112,12 @@ def check_span(span: range, file: FileRanges) -> None:
         raise fault(file.name, f"{found}, but the file has {file.size}; download it again")
 
 
+def is_plain(name: object) -> TypeGuard[str]:
+    """Return whether ``name`` names an entry directly inside a folder, on every operating system."""
+    return isinstance(name, str) and name.isprintable() and name not in ("", ".", "..") and not set(name) & set("/\\:")
+
+
 def check_plain(name: str, *, of: str) -> None:
     """Raise ``CheckpointError`` unless a name that a file states is that of a file in the same folder."""
-    if not name.isprintable() or name in ("", ".", "..") or set(name) & set("/\\:"):
+    if not is_plain(name):
         raise fault(of, f"must name files of its own folder; found {shortened(name[:SHOWN])}")

@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from .safetensors.checkpoint import TensorInfo
 
 if TYPE_CHECKING:
-    from ..tables.table import Labels
     from .file_ranges import FileRanges
     from .limits import Limits
 
 
 class ReadTensors(Protocol):
-    """Named tensors that can be read, stored or changed as they are read."""
+    """Named tensors that can be read, stored in any format or changed as they are read.
+
+    Those that state the configuration or the labels of token rows themselves have methods ``config`` and ``labels``
+    beside, which return ``None`` if there is none, or none for a number of rows.
+    """
 
     @property
     def name(self) -> str:
@@ -37,32 +40,12 @@ class ReadTensors(Protocol):
         """Return the metadata of the headers."""
         ...
 
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration that the checkpoint states itself, or ``None``."""
-        ...
-
     def file_bytes(self, name: str) -> int | None:
-        """Return the size of the file that holds a tensor."""
+        """Return the size of the file that holds a tensor, ``None`` if there is no file."""
         ...
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only."""
-        ...
-
-
-class StoredTensors(ReadTensors, Protocol):
-    """Named tensors of one checkpoint, whatever its format."""
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file that holds a tensor."""
-        ...
-
-
-class FormatCheckpoint(StoredTensors, Protocol):
-    """Checkpoint of one of the formats of this module."""
-
-    def labels(self, rows: int) -> Labels | None:
-        """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
         ...
 
 
@@ -85,12 +68,8 @@ class WrappedTensors:
         """Return the metadata of the headers."""
         return self.stored.metadata()
 
-    def config(self) -> dict[str, Any] | None:
-        """Return the configuration, or ``None`` if there is none."""
-        return self.stored.config()
 
-
-def open_format(file: FileRanges, limits: Limits) -> FormatCheckpoint:
+def open_format(file: FileRanges, limits: Limits) -> ReadTensors:
     """Open a checkpoint of one of ``file_choice.SUFFIXES``. Raises ``CheckpointError`` if it violates its format."""
     # Imports the reader of this format alone.
     match PurePosixPath(file.name).suffix:

@@ -23,7 +23,7 @@ from ..tables.saved.writing import FACTS, LABEL_BYTES
 from ..tables.table import Labels
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
-from .safetensors.checkpoint import TensorInfo, as_rows, check_read
+from .safetensors.checkpoint import TensorInfo, as_rows, check_read, stays
 from .strict_json import fault, parse_json, shortened
 
 VECTORS = "vectors"
@@ -50,10 +50,6 @@ class SavedTables:
     def name(self) -> str:
         """Name in messages."""
         return self.file.name
-
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: tables state no configuration."""
-        return None
 
     def labels(self, rows: int) -> Labels | None:
         """Return ``None``: labels are in ``metadata``."""
@@ -113,7 +109,8 @@ class NumpyCheckpoint(SavedTables):
         """
         info = self.info(name)
         span = check_read(info, start, stop, limits=self.limits)
-        return as_rows(self.file.read(span, whole=range(info.start, info.stop)), info, start, stop)
+        raw = self.file.read(span, whole=range(info.start, info.stop), own=stays(info))
+        return as_rows(raw, info, start, stop)
 
 
 def open_numpy(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> NumpyCheckpoint:

@@ -77,7 +77,7 @@ class StaticEmbeddings(WrappedTensors):
         """Return the table as that of the tokens."""
         return StatedRoles({"token": self.names()})
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
         return self.stored.file_bytes(name)
 

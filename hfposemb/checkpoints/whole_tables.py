@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -20,6 +19,7 @@ from ..tables.saved.writing import NO_LABEL, cell_text, load_arrow
 from ..tables.table import TOKEN_CLASSES, Vectors
 from ..text import one_line
 from . import parquet_child
+from .children import Child, start_child
 from .file_ranges import FileRanges
 from .limits import DEFAULT_LIMITS, Limits
 from .numpy_files import VECTORS, SavedTables
@@ -93,21 +93,15 @@ def open_whole(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> WholeTable:
 
 def _parquet(file: FileRanges, limits: Limits) -> tuple[Vectors, dict[str, str]]:
     """Read a parquet file in a child process: pyarrow crashes on some that are damaged."""
-    from .pickles.checkpoint import start_child
-
     load_arrow("reading a parquet file")
-    task = json.dumps({"name": file.name, "limits": asdict(limits)}).encode()
-    child = start_child(parquet_child.__name__, parquet_child.serve_parquet.__name__)
-    try:
-        given = b"\n".join((task, file.read(range(file.size)).tobytes()))
-        said, _ = child.communicate(given, timeout=limits.seconds + file.size / _BYTES_PER_SECOND)
-    except subprocess.TimeoutExpired:
-        raise fault(file.name, "takes too long to read; save it again, uncompressed") from None
-    finally:
-        child.kill()
-        child.wait()
-    head, end, content = said.partition(b"\n")
-    if not end:
+    child = Child(start_child(parquet_child.__name__, parquet_child.serve_parquet.__name__))
+    with child, child.within(limits.seconds + file.size / _BYTES_PER_SECOND):
+        child.say({"name": file.name, "limits": asdict(limits)})
+        child.give(file.read(range(file.size)).data)
+        head, content = child.line(), child.answers.read()
+    if child.late:
+        raise fault(file.name, "takes too long to read; save it again, uncompressed")
+    if head is None:
         raise fault(file.name, "is not a parquet file that can be read: its reader crashed; save it again")
     answer = json.loads(head)
     if "refused" in answer:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,18 +14,18 @@ from ..checkpoints.file_choice import is_index, locate
 from ..checkpoints.formats import ReadTensors
 from ..checkpoints.hub.repository import HubCheckpoint, open_hub
 from ..checkpoints.limits import Limits
-from ..checkpoints.quantised.decoded import as_stored, at_hand, decoded
+from ..checkpoints.quantised.decoded import as_stored
 from ..checkpoints.safetensors.checkpoint import TensorInfo
-from ..checkpoints.tokenizers.small_files import TEMPLATE, TextReader, local_text
+from ..checkpoints.tokenizers.small_files import TEMPLATE, TextReader
 from ..errors import CheckpointError, HfposembError, InputError, SourceError
 from ..lazy_attributes import lazy_attribute
 from ..models.architectures.config_values import class_of, part_config
 from ..models.architectures.families import likely_tables
 from ..models.architectures.head_names import is_headed
 from ..models.architectures.table_names import outside_layers
-from ..models.extraction import from_disk, from_repository
+from ..models.extraction import of_opened
 from ..models.opened_model import nothing
-from ..models.opening import open_tensors, small_file, tokenizer_folder
+from ..models.opening import of_repository, open_here
 from ..progress import Traffic
 from ..tables.embeddings import Embeddings
 from ..tables.source_parser import source_of
@@ -65,7 +64,7 @@ class CheckedSource:
     tensors: ReadTensors
     full: bool
     folder: Callable[[], Path | None]
-    json: Callable[[str], dict[str, Any] | None]
+    json: Callable[[str], Mapping[str, Any] | None]
     read_text: TextReader
     at_hand: Callable[[str], bool]
     remote: bool = False
@@ -156,12 +155,9 @@ def open_source(
         case HubSource():
             return _on_hub(named, revision, access, full)
         case SampleSource(step=None):
-            from ..samples import folder
-
-            return _on_disk(folder(named.name), named, str(named), access, full)
+            return _on_disk(named, str(named), access, full)
         case LocalSource():
-            path = local_path(named, access)
-            return _on_disk(path, named, str(path), access, full)
+            return _on_disk(named, str(local_path(named, access)), access, full)
         case BuiltinSource() | SampleSource():
             raise InputError(
                 f"{str(source)[:80]!r} has no files to check; give a folder, a .safetensors file or owner/name"
@@ -169,17 +165,18 @@ def open_source(
     raise SourceError(f"source must be a name or a path; got {type(source).__name__}")
 
 
-def _on_disk(path: Path, named: LocalSource | SampleSource, name: str, access: Access, full: bool) -> CheckedSource:
-    embeddings, limits = from_disk(named, access), access.limits
-    located = locate(path)
-    tensors = open_tensors(path, limits, located=located)
-    home = located.absolute().parent
-    small = partial(small_file, home, limits)
-    found = partial(tokenizer_folder, home)
-    texts = partial(local_text, home, limits.config_bytes)
-    whole = decoded(tensors, limits)
+def _on_disk(named: LocalSource | SampleSource, name: str, access: Access, full: bool) -> CheckedSource:
+    opened = open_here(named, access)
     return CheckedSource(
-        name, embeddings, whole, full, found, small, texts, lambda _: True, stated=lambda of: getattr(tensors, of, None)
+        name,
+        of_opened(opened, named, access),
+        opened.tensors,
+        full,
+        opened.folder,
+        opened.settings,
+        opened.text,
+        opened.at_hand,
+        stated=lambda of: getattr(opened.tensors, of, None),
     )
 
 
@@ -189,16 +186,16 @@ def _on_hub(source: HubSource, revision: str | None, access: Access, full: bool)
     wanted = revision or source.revision or "main"
     named = replace(source, revision=wanted)
     there = open_hub(named, access, index_first=True)
-    tensors = decoded(there, access.limits)
+    opened = of_repository(there)
     return CheckedSource(
         str(replace(source, revision=wanted if wanted != "main" else None)),
-        from_repository(there, named),
-        tensors,
+        of_opened(opened, named, replace(access, traffic=there.traffic)),
+        opened.tensors,
         full,
         there.tokenizer_folder if full else lambda: None,
         lambda file: there.json(file) if full or file in ("config.json", SMALL_FILES[0]) else None,
         _texts(there, full),
-        lambda name: full or at_hand(tensors, name),
+        lambda name: full or opened.at_hand(name),
         remote=True,
         commit=there.commit,
         traffic=there.traffic,
@@ -218,7 +215,7 @@ def _texts(there: HubCheckpoint, full: bool) -> TextReader:
             return there.text(file)
         if file != TEMPLATE or not is_headed(class_of(config)) or (there.json(SMALL_FILES[0]) or {}).get(_STATED):
             return None
-        raw = there.files.small(file, there.located.folder, limit=there.files.access.limits.config_bytes)
+        raw = there.files.small(file, there.folder, limit=there.files.access.limits.config_bytes)
         return None if raw is None else raw.decode(errors="replace")
 
     return text

@@ -42,14 +42,13 @@ from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, parts, planes, tensor_named, tokens, unmatched
 from .native_configs import NATIVE, with_exported_tables, with_native_config
 from .opened_model import Opened, is_table, itself, labels_of_target, marks_of, not_missing, table_in_tensor
-from .opening import of_repository, open_here, open_repository
+from .opening import open_here, open_repository
 from .output_heads import find_heads
 from .positions.position_mechanisms import absolute, keys, mechanisms, read_tables, unplaced
 
 if TYPE_CHECKING:
     import torch
 
-    from ..checkpoints.hub.repository import HubCheckpoint
     from ..checkpoints.torch_module import LiveTensors
     from ..tables.attention import Attention
     from ..tables.inputs import InputRecipe
@@ -219,33 +218,21 @@ def _from_hub(source: HubSource, access: Access, given: _Given) -> Embeddings:
         return replace(_opened_files(opened, source, replace(access, traffic=traffic), given), traffic=traffic)
 
 
-def from_repository(found: HubCheckpoint, source: HubSource) -> Embeddings:
-    """Return the embeddings of a repository on the Hub that is already open, even if no table is found.
+def of_opened(opened: Opened, source: LocalSource | HubSource | SampleSource, access: Access) -> Embeddings:
+    """Return the embeddings of a source that is already open, even if no table is found.
 
     Args:
-        found: The open repository.
-        source: What it was opened from.
+        opened: The opened source.
+        source: What it was opened from; a sample at the end of its training.
+        access: Who reads it, within which limits; ``traffic`` counts the requests so far.
     """
     from ..checkpoints.deadline import one_read
 
-    access = replace(found.files.access, traffic=found.traffic)
-    with one_read(access.limits.seconds):
-        return replace(
-            _opened_files(of_repository(found), source, access, _Given({}, None, None, empty=True)),
-            traffic=found.traffic,
-        )
-
-
-def from_disk(source: LocalSource | SampleSource, access: Access) -> Embeddings:
-    """Return the embeddings of a source on this machine, even if no table is found.
-
-    Args:
-        source: A folder, a file, or a sample at the end of its training.
-        access: Who reads it, within which limits.
-    """
     if isinstance(source, SampleSource):
-        return _from_sample(source)
-    return _opened_files(open_here(source, access), source, access, _Given({}, None, None, empty=True))
+        return _from_files(opened)
+    with one_read(access.limits.seconds):
+        found = _opened_files(opened, source, access, _Given({}, None, None, empty=True))
+        return replace(found, traffic=access.traffic)
 
 
 def _opened_files(opened: Opened, source: LocalSource | HubSource, access: Access, given: _Given) -> Embeddings:

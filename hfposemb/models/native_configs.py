@@ -35,8 +35,8 @@ def with_native_config(opened: Opened) -> Opened:
     if opened.config.get("model_type"):
         return opened
     names = frozenset(opened.tensors.names())
-    for recognised, convert in _CONVERTERS:
-        if recognised(opened, names) and (fields := convert(opened)):
+    for convert in _CONVERTERS:
+        if fields := convert(opened, names):
             about = fields.pop("about")
             return replace(opened, config={**opened.config, **fields}, notes=[*opened.notes, about])
     return opened
@@ -63,12 +63,10 @@ def with_exported_tables(opened: Opened) -> Opened:
     return replace(opened, named=named, labels=labels, saved=saved, without_tokens=not_missing)
 
 
-def _is_original_llama(opened: Opened, names: frozenset[str]) -> bool:
-    return not opened.config and "tok_embeddings.weight" in names
-
-
-def _original_llama(opened: Opened) -> Fields | None:
+def _original_llama(opened: Opened, names: frozenset[str]) -> Fields | None:
     """Return the configuration in params.json, which Meta and Mistral write beside their own checkpoints."""
+    if opened.config or "tok_embeddings.weight" not in names:
+        return None
     given, table = opened.settings("params.json"), opened.tensors.info("tok_embeddings.weight")
     if given is None or whole_number(given, "dim", low=1) is None or whole_number(given, "n_heads", low=1) is None:
         return None
@@ -109,12 +107,10 @@ def _original_llama(opened: Opened) -> Fields | None:
     return found
 
 
-def _is_open_clip(opened: Opened, names: frozenset[str]) -> bool:
-    return not opened.config and {"positional_embedding", "token_embedding.weight"} <= names
-
-
-def _open_clip(opened: Opened) -> Fields | None:
+def _open_clip(opened: Opened, names: frozenset[str]) -> Fields | None:
     """Return the configuration in open_clip_config.json."""
+    if opened.config or not {"positional_embedding", "token_embedding.weight"} <= names:
+        return None
     given = (opened.settings("open_clip_config.json") or {}).get("model_cfg")
     if not isinstance(given, dict):
         return None
@@ -132,26 +128,20 @@ def _renamed(given: object, names: Mapping[str, str]) -> Fields:
     return {ours: given[theirs] for ours, theirs in names.items() if theirs in given} if isinstance(given, dict) else {}
 
 
-def _is_timm(opened: Opened, names: frozenset[str]) -> bool:
-    return isinstance(opened.config.get("architecture"), str) and "pos_embed" in names
-
-
-def _timm(opened: Opened) -> Fields | None:
+def _timm(opened: Opened, names: frozenset[str]) -> Fields | None:
     """Return the size of images and patches of a timm model, from config.json and the shape of its first layer."""
+    if not isinstance(opened.config.get("architecture"), str) or "pos_embed" not in names:
+        return None
     cfg = opened.config.get("pretrained_cfg")
     size = cfg.get("input_size") if isinstance(cfg, dict) else None
     patch = "patch_embed.proj.weight"
     found: Fields = {"model_type": "timm", "about": f"timm's {display(opened.config['architecture'], width=40)}"}
-    if isinstance(size, list) and len(size) == 3 and patch in opened.tensors.names() and opened.at_hand(patch):
+    if isinstance(size, list) and len(size) == 3 and patch in names and opened.at_hand(patch):
         shape = opened.tensors.info(patch).shape
         if len(shape) == 4:
             found |= {"image_size": list(size[1:]), "patch_size": list(shape[2:])}
     return found
 
 
-_CONVERTERS: tuple[tuple[Callable[[Opened, frozenset[str]], bool], Callable[[Opened], Fields | None]], ...] = (
-    (_is_original_llama, _original_llama),
-    (_is_open_clip, _open_clip),
-    (_is_timm, _timm),
-)
-"""Which sources a converter is for, and the converter."""
+_CONVERTERS: tuple[Callable[[Opened, frozenset[str]], Fields | None], ...] = (_original_llama, _open_clip, _timm)
+"""Converters of the libraries, each of which returns ``None`` for the sources of others."""

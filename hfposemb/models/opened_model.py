@@ -22,7 +22,7 @@ from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
-from .architectures.config_values import CONTINUED, in_gguf, part_config, vocabularies, whole_number
+from .architectures.config_values import CONTINUED, first_whole, in_gguf, part_config, vocabularies, whole_number
 from .architectures.families import DEFAULT, Family, family_of
 from .architectures.type_defaults import completed
 
@@ -173,9 +173,7 @@ class Opened:
 
     def stated(self, names: tuple[str, ...], tower: str = "text") -> int | None:
         """Return the first of several integers that is in the configuration of a part."""
-        config = self.part(tower)
-        found = (whole_number(config, name, low=1, high=2**24) for name in names)
-        return next((number for number in found if number is not None), None)
+        return first_whole(self.part(tower), names, high=2**24)
 
 
 def table_axes(info: TensorInfo) -> tuple[int, ...]:

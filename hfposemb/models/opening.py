@@ -11,8 +11,9 @@ from ..checkpoints.access import Access, local_path
 from ..checkpoints.adapters.adapted import ADAPTER_CONFIG
 from ..checkpoints.adapters.learned_tokens import LearnedTokens, are_learned_tokens
 from ..checkpoints.file_choice import WHOLE, has_format, is_pickled, locate
+from ..checkpoints.file_ranges import LocalRanges
 from ..checkpoints.folder_layouts import settings_folders, tokenizer_folders
-from ..checkpoints.formats import StoredTensors, open_format
+from ..checkpoints.formats import ReadTensors, open_format
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.quantised.decoded import at_hand, decoded
 from ..checkpoints.safetensors.checkpoint import Checkpoint
@@ -29,23 +30,13 @@ if TYPE_CHECKING:
     from ..progress import Traffic
 
 
-def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> StoredTensors:
-    """Open the checkpoint of a folder or file on this machine, whatever its format.
-
-    Args:
-        path: The folder or file.
-        limits: Limits of what is read.
-        located: What ``locate`` returns for the path, if the caller has it.
-    """
-    file = locate(path) if located is None else located
+def _open_tensors(path: Path, file: Path, limits: Limits) -> ReadTensors:
+    """Open the checkpoint of a folder or file on this machine, which is in the located file, whatever its format."""
     if file.suffix in WHOLE and file.exists():
-        from ..checkpoints.file_ranges import LocalRanges
         from ..checkpoints.whole_tables import open_whole
 
         return open_whole(LocalRanges.open(file), limits)
     if has_format(file.name) and file.exists():
-        from ..checkpoints.file_ranges import LocalRanges
-
         return open_format(LocalRanges.open(file), limits)
     if not (is_pickled(file.name) and file.exists()):
         found = Checkpoint.open(path, limits=limits, located=file)
@@ -55,7 +46,7 @@ def open_tensors(path: Path, limits: Limits, *, located: Path | None = None) -> 
     return _learned(open_pickled(file, limits=limits, likely=likely_tables), file.name)
 
 
-def _learned(tensors: StoredTensors, file: str) -> StoredTensors:
+def _learned(tensors: ReadTensors, file: str) -> ReadTensors:
     return LearnedTokens(tensors) if are_learned_tokens(tensors, file) else tensors
 
 
@@ -82,15 +73,16 @@ def open_here(source: LocalSource | SampleSource, access: Access) -> Opened:
 
 def _open(path: Path, name: str, limits: Limits, *, ours: bool = False) -> Opened:
     located = locate(path)
-    checkpoint = open_tensors(path, limits, located=located)
+    checkpoint = _open_tensors(path, located, limits)
     home = located.absolute().parent
     files = partial(small_file, home, limits)
-    labels = getattr(checkpoint, "labels", None)
+    labels, stated = getattr(checkpoint, "labels", None), getattr(checkpoint, "config", None)
+    config = (None if stated is None else stated()) or files("config.json") or {}
     return Opened(
-        decoded(checkpoint, limits),
+        decoded(checkpoint, limits, config),
         name,
         partial(tokenizer_folder, home),
-        checkpoint.config() or files("config.json") or {},
+        config,
         [about] if (about := getattr(checkpoint, "about", "")) else [],
         ours=ours,
         adapter=partial(files, ADAPTER_CONFIG),
@@ -115,8 +107,9 @@ def open_repository(source: HubSource, access: Access) -> tuple[Opened, Traffic]
 
 def of_repository(found: HubCheckpoint) -> Opened:
     """Return an open repository on the Hub as an opened source."""
-    tensors = decoded(found, found.files.access.limits)
-    opened = Opened(tensors, found.name, found.tokenizer_folder, found.config() or {}, found.notes, found.commit)
+    config = found.config() or {}
+    tensors = decoded(found, found.files.access.limits, config)
+    opened = Opened(tensors, found.name, found.tokenizer_folder, config, found.notes, found.commit)
     opened = replace(opened, adapter=partial(found.json, ADAPTER_CONFIG), settings=found.json, text=found.text)
     opened = replace(opened, labels=found.labels, without_tokens=found.without_tokens)
     if is_static(found.names()):

@@ -32,7 +32,7 @@ from .architectures.table_names import WHOLE_TOKEN_NAMES, Candidate, outside_lay
 from .architectures.tied_types import is_tied, stated_tie, ties_by_default
 from .architectures.type_defaults import type_of_class
 from .named_tables import HEAD, tensor_named
-from .opened_model import Opened, can_reopen, labels_of, table_in_tensor
+from .opened_model import Opened, can_reopen, itself, labels_of, table_in_tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,13 +245,5 @@ class _Bias:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the bias if another process can read it there, otherwise its numbers."""
         if not can_reopen(self.opened.tensors):
-            return _held, (self(),)
+            return partial, (itself, self())
         return _Bias, (self.opened, self.name)
-
-
-def _held(values: NDArray[Any]) -> Callable[[], NDArray[Any]]:
-    return partial(_itself, values)
-
-
-def _itself(values: NDArray[Any]) -> NDArray[Any]:
-    return values

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .architectures.config_values import name_of, part_config, whole_number
+from .architectures.config_values import first_whole, name_of, part_config, whole_number
 from .opened_model import Opened, is_unnamed, padded_rows, unnamed
 
 _LENGTHS = ("max_position_embeddings", "n_positions")
@@ -64,8 +64,7 @@ def other_width(
 def of_positions(opened: Opened, tower: str, tensor: str, *, offset: int) -> tuple[str, ...]:
     """Return notes about the rows of a text's position table, of which the first ``offset`` are not positions."""
     config, rows = opened.part(tower or "text"), _rows(opened, tensor)
-    stated = (whole_number(config, name, low=1) for name in _LENGTHS)
-    length = next((number for number in stated if number is not None), None)
+    length = first_whole(config, _LENGTHS)
     # Without a vocabulary the positions are patches, whose number depends on the image size.
     if tower not in _TEXT or not opened.vocabularies or length is None:
         return ()

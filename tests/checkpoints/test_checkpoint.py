@@ -17,9 +17,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from hfposemb import memory_maps
-from hfposemb.checkpoints.limits import Limits
+from hfposemb.checkpoints.file_choice import locate
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint, widen
 from hfposemb.errors import CheckpointError, InputError
+from hfposemb.models.opening import small_file
 from tests.conftest import FULL
 from tests.support.checkpoints import malformed
 from tests.support.checkpoints.malformed import CASES, ENTRY, listing, with_header
@@ -221,7 +223,6 @@ def test_info_names_the_bytes_of_the_tensor(tmp_path: Path) -> None:
     assert (info.name, info.dtype, info.shape, info.nbytes, info.file) == ("t", "F32", (2, 2), 16, "model.safetensors")
     assert checkpoint.file_bytes("t") == path.stat().st_size
     assert checkpoint.name == "model.safetensors"
-    assert checkpoint.folder == tmp_path
 
 
 def test_fields_may_stand_in_any_order_with_spaces(tmp_path: Path) -> None:
@@ -325,9 +326,6 @@ def test_sharded_checkpoint(sharded: tuple[Path, dict[str, torch.Tensor]]) -> No
     for name, tensor in state.items():
         np.testing.assert_array_equal(bits(checkpoint.read(name)), bits(tensor.numpy()))
     assert checkpoint.metadata() == {"format": "pt"}
-    config = checkpoint.config()
-    assert config
-    assert config["model_type"] == "gpt2"
 
 
 def test_only_the_shard_asked_for_is_read(sharded: tuple[Path, dict[str, torch.Tensor]], tmp_path: Path) -> None:
@@ -481,7 +479,7 @@ def test_sentence_transformers_folder(listed: bool, order: int, tmp_path: Path) 
         write(tmp_path, json.dumps(modules).encode(), name="modules.json")
     checkpoint = Checkpoint.open(tmp_path)
     assert checkpoint.read("t").all()
-    assert checkpoint.config() == {"model_type": "bert"}
+    assert locate(tmp_path).parent == inner, "where its configuration is"
     assert checkpoint.name == tmp_path.name
 
 
@@ -543,10 +541,10 @@ def test_unknown_tensor(tmp_path: Path) -> None:
 
 
 def test_config_may_be_absent_and_may_repeat_keys(tmp_path: Path) -> None:
-    checkpoint = Checkpoint.open(saved(tmp_path, t=torch.zeros(2, 2)))
-    assert checkpoint.config() is None
+    assert small_file(tmp_path, DEFAULT_LIMITS, "config.json") is None
     write(tmp_path, '{"a":1,"a":2,"limit":[0.0,Infinity],"name":"é \\ud83d\\ude00"}'.encode(), name="config.json")
-    assert checkpoint.config() == {"a": 2, "limit": [0.0, float("inf")], "name": "é \U0001f600"}
+    found = small_file(tmp_path, DEFAULT_LIMITS, "config.json")
+    assert found == {"a": 2, "limit": [0.0, float("inf")], "name": "é \U0001f600"}
 
 
 @pytest.mark.parametrize(
@@ -568,10 +566,9 @@ def test_config_may_be_absent_and_may_repeat_keys(tmp_path: Path) -> None:
     ids=lambda content: content[:24].decode("ascii", "replace") + f"...{len(content)}",
 )
 def test_malformed_config(content: bytes, tmp_path: Path) -> None:
-    checkpoint = Checkpoint.open(saved(tmp_path, t=torch.zeros(2, 2)))
     write(tmp_path, content, name="config.json")
     with pytest.raises(CheckpointError) as caught:
-        checkpoint.config()
+        small_file(tmp_path, DEFAULT_LIMITS, "config.json")
     assert_one_line(tmp_path / "config.json", str(caught.value))
 
 

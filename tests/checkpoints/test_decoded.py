@@ -30,6 +30,7 @@ from tests.support.checkpoints.quantised import (
     TOKENS,
     affine,
     any_codes,
+    decoded_in,
     decodes,
     llama,
     of_codes,
@@ -45,7 +46,7 @@ from tests.support.checkpoints.repository import asked
 def test_decoded_tables_equal_what_their_library_decodes(library: str) -> None:
     expected = safetensors.torch.load_file(KEPT / library / "expected.safetensors")
     assert len(expected) > 10
-    assert set(Decoded(Checkpoint.open(KEPT / library)).names()) == set(expected)
+    assert set(decoded_in(KEPT / library).names()) == set(expected)
     for name, wanted in expected.items():
         decodes(KEPT / library, name, wanted)
 
@@ -98,7 +99,7 @@ def test_gemmas_bits_without_a_width_are_those_of_its_settings(tmp_path: Path, s
         "e.embedding_quantized": any_codes(torch.zeros(5, 8, dtype=torch.uint8)),
         "e.embedding_scale": torch.ones(5, 1),
     }
-    found = Decoded(Checkpoint.open(saved(tmp_path, tensors, {"quantization_config": {"num_bits": stated}})))
+    found = decoded_in(saved(tmp_path, tensors, {"quantization_config": {"num_bits": stated}}))
     assert found.info("e.weight").shape == (5, 64 // stated)
 
 
@@ -129,7 +130,7 @@ def test_blocks_that_end_outside_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
 def test_every_8_bit_float_without_scales(tmp_path: Path, dtype: torch.dtype) -> None:
     codes = torch.arange(256).to(torch.uint8).view(dtype).reshape(4, 64)
-    found = Decoded(Checkpoint.open(saved(tmp_path, {"shared.weight": codes})))
+    found = decoded_in(saved(tmp_path, {"shared.weight": codes}))
     np.testing.assert_array_equal(found.read("shared.weight"), codes.float().numpy())
 
 
@@ -232,7 +233,7 @@ def test_sixty_four_rows_cost_sixty_four_rows(hub: FakeHub, tmp_path: Path) -> N
             asked_here.append(read.nbytes)
             return read
 
-    here = Decoded(Counting(local.name, local.folder, local.files))
+    here = Decoded(Counting(local.name, local.files, local.open_file), config=MLX)
     same_bits(here.read(TOKENS, 4000, 4064), of_codes(parts)[4000:4064])
     assert sum(asked_here) == sum(fetched)
     same_bits(found.vectors, of_codes(parts))
@@ -243,7 +244,7 @@ def test_decoding_takes_little_more_memory_than_it_returns(tmp_path: Path, bits:
     rows = np.random.default_rng(0).standard_normal((20_000, 768)).astype(np.float32)
     tensors = {f"model.embed_tokens.{name}": one for name, one in affine(rows, bits=bits).items()}
     config = {"quantization": {"group_size": 64, "bits": bits}}
-    found = Decoded(Checkpoint.open(saved(tmp_path, tensors, config)))
+    found = decoded_in(saved(tmp_path, tensors, config))
     found.info(TOKENS)
     tracemalloc.start()
     table = found.read(TOKENS)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 import hfposemb as hpe
 from hfposemb.checkpoints.limits import Limits
 from hfposemb.checkpoints.quantised.decoded import Decoded
-from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
 from hfposemb.errors import CheckpointError, HfposembError, InputError, MissingTableError, SourceError
 from tests.checkpoints.quantised_references import WIDTH
 from tests.conftest import Build
 from tests.hub import FakeHub
-from tests.support.checkpoints.quantised import KEPT, MLX, TOKENS, affine, llama, same_bits, saved
+from tests.support.checkpoints.quantised import KEPT, MLX, TOKENS, affine, decoded_in, llama, same_bits, saved
 
 
 def changed(parts: dict[str, torch.Tensor], **changes: torch.Tensor | None) -> dict[str, torch.Tensor]:
@@ -198,7 +197,7 @@ def test_codes_that_cannot_be_right_give_one_line(tmp_path: Path, case: str) -> 
     config = (dict(MLX) if case in MLX_FAULTS else {}) | config
     folder = saved(tmp_path, {f"model.embed_tokens.{name}": part for name, part in parts.items()}, config)
     with pytest.raises(CheckpointError, match=message) as caught:
-        Decoded(Checkpoint.open(folder)).read(TOKENS)
+        decoded_in(folder).read(TOKENS)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
     with pytest.raises(HfposembError, match=message) as caught:
@@ -229,13 +228,13 @@ def test_metadata_of_torchao_that_cannot_be_right(tmp_path: Path, case: str) -> 
     tensors = {"model.embed_tokens._weight_qdata": INTEGERS, "model.embed_tokens._weight_scale": ONES}
     safetensors.torch.save_file(tensors, tmp_path / "model.safetensors", {TOKENS: TORCHAO_FAULTS[case]})
     with pytest.raises(CheckpointError) as caught:
-        Decoded(Checkpoint.open(tmp_path)).read(TOKENS)
+        decoded_in(tmp_path).read(TOKENS)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 300
 
 
 def test_rows_that_do_not_exist(tmp_path: Path) -> None:
-    found = Decoded(Checkpoint.open(KEPT / "mlx"))
+    found = decoded_in(KEPT / "mlx")
     name = found.names()[0]
     for start, stop in ((0, 4), (-1, 2), (2, 1), (3, 4)):
         with pytest.raises(InputError, match="it has rows 0 to 3"):
@@ -244,7 +243,7 @@ def test_rows_that_do_not_exist(tmp_path: Path) -> None:
 
 
 def test_a_table_counts_against_the_limit_as_what_it_is_decoded_to() -> None:
-    found = Decoded(Checkpoint.open(KEPT / "mlx"), Limits(table_bytes=2 * WIDTH))
+    found = decoded_in(KEPT / "mlx", Limits(table_bytes=2 * WIDTH))
     name = next(one for one in found.names() if "_2_" in one)
     assert found.read(name, 1, 2).shape == (1, WIDTH)
     with pytest.raises(CheckpointError, match="decoded, they count as 512 bytes; the limit is 256; read fewer"):
@@ -319,7 +318,7 @@ def test_random_parts_are_decoded_or_refused(tmp_path: Path) -> None:
             tensors[f"e.{name}"] = torch.ones(shape).to(dtypes[random.integers(len(dtypes))])
         stated = {"bits": int(random.integers(0, 9)), "group_size": int(random.choice([16, 32, 64]))}
         folder = saved(tmp_path, tensors, {"quantization": stated, "hidden_size": 64})
-        found = Decoded(Checkpoint.open(folder))
+        found = decoded_in(folder)
         for name in found.names():
             if (table := read(found, name)) is not None:
                 assert table.shape == found.info(name).shape

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...lazy_attributes import lazy_attribute
-from ..formats import StoredTensors, WrappedTensors
+from ..formats import ReadTensors, WrappedTensors
 from ..safetensors.checkpoint import PLAIN, TensorInfo
 from ..stated_roles import StatedRoles
 
@@ -41,7 +41,7 @@ class LearnedTokens(WrappedTensors):
         stored: The checkpoint as it is stored; see ``are_learned_tokens``.
     """
 
-    stored: StoredTensors
+    stored: ReadTensors
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the location of the files."""
@@ -67,10 +67,6 @@ class LearnedTokens(WrappedTensors):
         stop = infos[0].start + sum(info.nbytes for info in infos)
         return replace(infos[0], name=name, dtype=dtype, shape=(rows, infos[0].shape[-1]), stop=stop)
 
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: a configuration would be that of another model."""
-        return None
-
     def roles(self) -> StatedRoles:
         """Return the tables as those of tokens."""
         return StatedRoles({"token": self.names()})
@@ -87,7 +83,7 @@ class LearnedTokens(WrappedTensors):
             texts += [name if row == 0 else f"{name}_{row}" for row in range(shape[0] if len(shape) == 2 else 1)]
         return Labels(tuple(texts), tuple(texts), np.zeros(rows, np.uint8)) if len(texts) == rows else None
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a table."""
         return self.stored.file_bytes((self._parts.get(name) or (name,))[0])
 
@@ -109,7 +105,7 @@ class LearnedTokens(WrappedTensors):
         return found
 
 
-def are_learned_tokens(tensors: StoredTensors, file: str) -> bool:
+def are_learned_tokens(tensors: ReadTensors, file: str) -> bool:
     """Return whether a checkpoint holds learned tokens: few tensors of vectors, known by their names or the file's.
 
     Args:

@@ -22,7 +22,7 @@ from ...tables.table import Labels
 from ...tables.token_marks import TokenMarks
 from ..file_ranges import FileRanges
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import PLAIN, TensorInfo, as_rows, check_read
+from ..safetensors.checkpoint import PLAIN, TensorInfo, as_rows, check_read, stays
 from ..strict_json import fault, shortened
 from ..tokenizers.added_tokens import marks_in
 from ..tokenizers.small_files import Merges
@@ -152,7 +152,7 @@ class GgufCheckpoint:
         whole = range(info.start, info.stop)
         if info.dtype in PLAIN:
             span = check_read(info, start, stop, limits=self.limits)
-            return as_rows(file.read(span, whole=whole), info, start, stop)
+            return as_rows(file.read(span, whole=whole, own=stays(info)), info, start, stop)
         if info.dtype not in DECODERS or len(info.shape) < 2:
             what = f"is stored as {info.dtype}" if info.dtype not in DECODERS else f"is a vector stored as {info.dtype}"
             raise fault(file.name, f"{shortened(name)} {what}, which cannot be read; types of tables are {_TYPES}")

@@ -20,6 +20,7 @@ from ..deadline import Deadline
 from ..file_choice import INDEX, MODEL, is_checkpoint
 from ..strict_json import parse_json
 from .http import Wire
+from .http_connection import is_commit
 
 
 def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
@@ -37,13 +38,13 @@ def in_hub_cache(repo: str, file: str, commit: str | None) -> Path | None:
 
 def commit_here(repo: str, revision: str) -> str | None:
     """Return the commit of a revision in Hugging Face's own cache, or ``None``."""
-    if _is_commit(revision):
+    if is_commit(revision):
         return revision if _snapshot(repo, revision).is_dir() else None
     try:
         commit = (_folder(repo) / "refs" / revision).read_text("ascii").strip()
     except (OSError, ValueError):
         return None
-    return commit if _is_commit(commit) and _snapshot(repo, commit).is_dir() else None
+    return commit if is_commit(commit) and _snapshot(repo, commit).is_dir() else None
 
 
 def refs_here(repo: str) -> list[str]:
@@ -67,10 +68,6 @@ def _folder(repo: str) -> Path:
 
 def _snapshot(repo: str, commit: str) -> Path:
     return _folder(repo) / "snapshots" / commit
-
-
-def _is_commit(text: str) -> bool:
-    return re.fullmatch(r"[0-9a-f]{40}", text) is not None
 
 
 LISTING_BYTES = 20_000_000
@@ -134,14 +131,13 @@ class RepositoryFiles:
         raw = self.small(file, folder, limit=limit)
         return None if raw is None else parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict)
 
-    def small(self, file: str, folder: str = "", *, limit: int, deadline: Deadline | None = None) -> bytes | None:
+    def small(self, file: str, folder: str = "", *, limit: int) -> bytes | None:
         """Return a whole file, from this machine if it is there; ``None`` if the repository does not have it.
 
         Args:
             file: Name of the file in its folder.
             folder: The folder, with a trailing slash; "" for the repository itself.
             limit: Limit of its size in bytes.
-            deadline: Deadline of the read, by default the current one.
         """
         path = folder + file
         if path in self._absent or (self.listed and path not in self.listing):
@@ -151,7 +147,7 @@ class RepositoryFiles:
             if len(raw) > limit:
                 raise HubError(f"{self.name} {file} exceeds the limit of {limit:,} bytes")
             return raw
-        get = partial(self.wire.get, path, most=limit, deadline=deadline or self.wire.deadline())
+        get = partial(self.wire.get, path, most=limit, deadline=self.wire.deadline())
         try:
             return self.fetch_once("file", path, get)
         except MissingFileError:
@@ -209,7 +205,7 @@ _REF = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,200}"
 _PULL = r"refs/pr/(\d{1,9})"
 
 
-def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
+def pin(files: RepositoryFiles, branch: Key) -> list[str]:
     """Resolve the revision to a commit if this machine may have read it before; otherwise the first response does.
 
     Offline, use the commit that the revision referred to when it was last read.
@@ -217,13 +213,12 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
     Args:
         files: Files of the repository, before its commit is known.
         branch: Cache key of the commit that the revision referred to when it was last read.
-        deadline: Deadline of the read.
 
     Returns:
         A note about a commit that was used offline, if any.
     """
     wire, foreign = files.wire, files.access.foreign
-    if re.fullmatch(r"[0-9a-f]{40}", wire.revision) and not foreign:
+    if is_commit(wire.revision) and not foreign:
         wire.commit = wire.revision
         return []
     kept = files.cache.find(branch)
@@ -232,12 +227,12 @@ def pin(files: RepositoryFiles, branch: Key, deadline: Deadline) -> list[str]:
     if known is None and here is None:
         return []
     try:
-        wire.pin("config.json", deadline)
+        wire.pin("config.json")
     except OfflineError:
         # Without the user's token, show only what was previously read without it.
         whole = here is not None and any(is_checkpoint(file) for file in files_here(wire.repo, here))
         commit = known if foreign else here if whole else known or here
-        if commit is None or not re.fullmatch(r"[0-9a-f]{40}", commit):
+        if commit is None or not is_commit(commit):
             raise
         wire.commit = commit
         files.go_offline()

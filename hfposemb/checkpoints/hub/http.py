@@ -8,13 +8,24 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from ...errors import HubError, InputError, MissingFileError, OfflineError, RefusedError
+from ...errors import ChangedFileError, HubError, InputError, MissingFileError, OfflineError, RefusedError
 from ...logs import LOG
 from ...progress import Progress, Traffic, progress_watcher
 from .. import deadline as deadlines
 from ..deadline import Deadline
 from ..limits import DEFAULT_LIMITS, Limits
-from .http_answers import NotYetError, Reading, Sink, Validator, Version, WrongAnswerError, http_errors, strong
+from .http_answers import (
+    Answer,
+    NotYetError,
+    Reading,
+    Sink,
+    Version,
+    WrongAnswerError,
+    check_kind,
+    http_errors,
+    length_of,
+    strong,
+)
 from .http_connection import Connection
 
 if TYPE_CHECKING:
@@ -24,9 +35,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _TRIES = 6  # attempts if failures are transient: a busy server, a broken connection
 _WRONG = 3  # attempts if responses violate the protocol
+_LONGEST_TAG = 300
 
 
-class Wire:
+class Wire(Connection):
     """Reads files of one repository at one commit.
 
     The first response pins ``commit``; all later requests use it. The token is sent to the Hub only, never to the hosts
@@ -51,20 +63,9 @@ class Wire:
         *,
         traffic: Traffic | None = None,
     ) -> None:
-        self.repo, self.revision, self.token, self.limits = repo, revision, token, limits
-        self.traffic = Traffic() if traffic is None else traffic
-        self._connection = Connection(repo, revision, token, self.traffic)
+        super().__init__(repo, revision, token, Traffic() if traffic is None else traffic)
+        self.limits, self.full_download = limits, full_download
         self._final: dict[str, str] = {}  # URLs to which the Hub redirected, by file
-        self._validator = Validator(repo, limits, full_download, forget=self._forget)
-
-    @property
-    def commit(self) -> str | None:
-        """The pinned commit, or ``None`` before the first response."""
-        return self._connection.commit
-
-    @commit.setter
-    def commit(self, commit: str) -> None:
-        self._connection.commit = commit
 
     def deadline(self, nbytes: int = 0) -> Deadline:
         """Return the deadline of the current read, or a new one; ``nbytes`` of a large file may extend it."""
@@ -72,14 +73,15 @@ class Wire:
         deadline.allow(nbytes)
         return deadline
 
-    def pin(self, file: str, deadline: Deadline) -> str:
+    def pin(self, file: str) -> str:
         """Return the commit that the revision refers to now, from a HEAD request for ``file``, which need not exist."""
+        deadline = self.deadline()
 
         def ask() -> str:
-            with self._connection.ask(self._connection.url(file), {}, deadline, method="HEAD") as answer:
+            with self.ask(self.url(file), {}, deadline, method="HEAD") as answer:
                 refused = answer.response.status_code >= 400
                 if refused and answer.response.headers.get("x-error-code") != "EntryNotFound":
-                    raise refusal(self._connection, answer.response, file)
+                    raise refusal(self, answer.response, file)
             if self.commit is None:
                 raise WrongAnswerError("the response names no commit")
             return self.commit
@@ -98,9 +100,9 @@ class Wire:
 
         def ask() -> bytes:
             kept = bytearray()
-            with self._connection.ask(constants.ENDPOINT + path, {}, deadline) as answer:
+            with self.ask(constants.ENDPOINT + path, {}, deadline) as answer:
                 if answer.response.status_code != 200:
-                    raise refusal(self._connection, answer.response, path)
+                    raise refusal(self, answer.response, path)
                 for chunk in self._chunks(answer.response, deadline):
                     kept += chunk
                     if len(kept) > most:
@@ -142,27 +144,27 @@ class Wire:
 
     def _read_once(self, state: Reading, deadline: Deadline) -> Version:
         whole = state.span is None and state.most <= self.limits.header_bytes
-        small = self._connection.small_url(state.file) if whole else None
+        small = self.small_url(state.file) if whole else None
         try:
             return self._read_at(self._final.get(state.file) or small, state, deadline)
         except WrongAnswerError:
             if small is not None:
-                self._connection.forget_small()
+                self.forget_small()
             raise
 
     def _read_at(self, known: str | None, state: Reading, deadline: Deadline) -> Version:
         """Read what is left from a known address, or from the ordinary one."""
         headers, pinned = state.range_header(), self.commit
-        url = known or self._connection.url(state.file)
-        with self._connection.ask(url, headers, deadline) as answer:
+        url = known or self.url(state.file)
+        with self.ask(url, headers, deadline) as answer:
             response = answer.response
             if pinned is None and answer.commit is None and response.status_code in (200, 206, 404):
                 # A 404, too, is valid for one commit only.
-                raise unnamed(self._connection, response, state.file)
+                raise unnamed(self, response, state.file)
             if response.status_code not in (200, 206):
                 self._again_elsewhere(response, state.file)
-                raise refusal(self._connection, response, state.file)
-            expected = self._validator.check(answer, state)
+                raise refusal(self, response, state.file)
+            expected = self._checked(answer, state)
             if answer.elsewhere is not None and strong(answer.etag):
                 self._final[state.file] = answer.elsewhere
             length = 0
@@ -174,12 +176,67 @@ class Wire:
                 # A response that is read to its end leaves its connection open for the next request.
                 if state.complete and response.headers.get("content-length") != str(length):
                     break  # ignore anything beyond the requested bytes
-            self._connection.learn(state.file, answer.redirected)
+            self.learn(state.file, answer.redirected)
             if state.wanted is None:
                 return Version(state.done, expected.etag)
             if not state.complete:
                 raise NotYetError(f"the response ended after {state.done:,} of {state.wanted:,} bytes")
         return expected
+
+    def _checked(self, answer: Answer, state: Reading) -> Version:
+        """Validate a response, return its version, and set the number of bytes that ``state`` expects.
+
+        Checks content encoding, content type, length, range and ETag, and that the version is unchanged.
+        """
+        headers = answer.response.headers
+        check_kind(headers)
+        size = self._size(answer.response, state, length_of(headers))
+        found = Version(-1 if size is None else size, self._tag(answer, state))
+        if state.same is not None and state.same != found:
+            self._forget(state.file)
+            if state.done:
+                raise WrongAnswerError("the file changed between two reads")
+            raise ChangedFileError(f"{self.repo} {state.file} changed between two reads; try again")
+        state.same = found
+        state.expect(size)
+        return found
+
+    def _size(self, response: httpx2.Response, state: Reading, length: int | None) -> int | None:
+        """Return the size of the whole file, if the response states it; raise if its range is not acceptable."""
+        if response.status_code == 200:
+            if state.span is not None:
+                self._allow_whole(state, length)
+                state.skip = state.span.start + state.done
+            elif state.done:
+                raise HubError(f"{self.repo} {state.file}: the server cannot resume an interrupted download; try again")
+            elif length is not None and length > state.most:
+                raise HubError(f"{self.repo} {state.file} has {length:,} bytes; the limit is {state.most:,}")
+            return length
+        return state.check_range(response.headers, length)
+
+    def _tag(self, answer: Answer, state: Reading) -> str:
+        """Return the ETag that identifies the file's version."""
+        tag = strong(answer.etag) or strong(answer.linked)
+        if not tag and state.span is None and not state.done:
+            tag = answer.etag  # a weak tag suffices for a whole file in one response
+        if not tag:
+            self._forget(state.file)
+            found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
+            raise WrongAnswerError(
+                f"the response has {found_tag}, so its parts could come from two versions of the file"
+            )
+        if len(tag) > _LONGEST_TAG:
+            raise WrongAnswerError(f"the response has an ETag of {len(tag):,} characters, which is too long")
+        return tag
+
+    def _allow_whole(self, state: Reading, length: int | None) -> None:
+        span, size = state.span or range(0), "an unknown number of" if length is None else f"{length:,}"
+        found = f"{self.repo} {state.file}: the server ignores range requests: {len(span):,} bytes are needed, but "
+        if not self.full_download:
+            raise HubError(f"{found}the whole file has {size}; set allow_full_download=True to read it whole")
+        if length is None or length > self.limits.table_bytes:
+            raise HubError(f"{found}the whole file has {size}; the limit is {self.limits.table_bytes:,}")
+        LOG.info("%s %s: the server ignores range requests; reading the whole file", self.repo, state.file)
 
     def _again_elsewhere(self, response: httpx2.Response, file: str) -> None:
         """Raise ``NotYetError`` if a refused request was sent to an address that was learned from a redirect."""
@@ -187,8 +244,8 @@ class Wire:
         if not 400 <= status < 500 or status == 429:
             return
         absent = status == 404 and response.headers.get("x-error-code") == "EntryNotFound"
-        if not absent and str(response.url) == self._connection.small_url(file):
-            self._connection.forget_small()
+        if not absent and str(response.url) == self.small_url(file):
+            self.forget_small()
             raise NotYetError("the address is not that of the file", wait=0.0)
         if forgotten:
             raise NotYetError("the file's URL has expired", wait=0.0)

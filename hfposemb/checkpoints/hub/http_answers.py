@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ...errors import ChangedFileError, HubError
-from ...logs import LOG
-from ..limits import Limits
+from ...errors import HubError
 
 if TYPE_CHECKING:
     import httpx2
@@ -63,9 +61,6 @@ def http_errors() -> HTTPErrors:
 
 Sink: TypeAlias = Callable[[bytes], object]
 """Receives the requested bytes in order, each once."""
-
-
-_LONGEST_TAG = 300
 
 
 @dataclass(frozen=True)
@@ -167,79 +162,7 @@ class Reading:
             self.done += len(chunk)
 
 
-@dataclass(frozen=True, eq=False)
-class Validator:
-    """Validates responses that hold a file or a part of one, before any byte of the body is used.
-
-    Attributes:
-        repo: Name of the repository.
-        limits: Limits of what is read.
-        full_download: Whether to read a whole file if the server ignores ranges.
-        forget: Called with the name of a file whose redirected URL must not be used again.
-    """
-
-    repo: str
-    limits: Limits
-    full_download: bool
-    forget: Callable[[str], object]
-
-    def check(self, answer: Answer, state: Reading) -> Version:
-        """Validate a response, return its version, and set the number of bytes that ``state`` expects.
-
-        Checks content encoding, content type, length, range and ETag, and that the version is unchanged.
-        """
-        headers = answer.response.headers
-        _check_kind(headers)
-        size = self._size(answer.response, state, _length(headers))
-        found = Version(-1 if size is None else size, self._tag(answer, state))
-        if state.same is not None and state.same != found:
-            self.forget(state.file)
-            if state.done:
-                raise WrongAnswerError("the file changed between two reads")
-            raise ChangedFileError(f"{self.repo} {state.file} changed between two reads; try again")
-        state.same = found
-        state.expect(size)
-        return found
-
-    def _size(self, response: httpx2.Response, state: Reading, length: int | None) -> int | None:
-        """Return the size of the whole file, if the response states it; raise if its range is not acceptable."""
-        if response.status_code == 200:
-            if state.span is not None:
-                self._allow_whole(state, length)
-                state.skip = state.span.start + state.done
-            elif state.done:
-                raise HubError(f"{self.repo} {state.file}: the server cannot resume an interrupted download; try again")
-            elif length is not None and length > state.most:
-                raise HubError(f"{self.repo} {state.file} has {length:,} bytes; the limit is {state.most:,}")
-            return length
-        return state.check_range(response.headers, length)
-
-    def _tag(self, answer: Answer, state: Reading) -> str:
-        """Return the ETag that identifies the file's version."""
-        tag = strong(answer.etag) or strong(answer.linked)
-        if not tag and state.span is None and not state.done:
-            tag = answer.etag  # a weak tag suffices for a whole file in one response
-        if not tag:
-            self.forget(state.file)
-            found_tag = f"only the weak ETag {answer.etag[:40]}" if answer.etag else "no ETag"
-            raise WrongAnswerError(
-                f"the response has {found_tag}, so its parts could come from two versions of the file"
-            )
-        if len(tag) > _LONGEST_TAG:
-            raise WrongAnswerError(f"the response has an ETag of {len(tag):,} characters, which is too long")
-        return tag
-
-    def _allow_whole(self, state: Reading, length: int | None) -> None:
-        span, size = state.span or range(0), "an unknown number of" if length is None else f"{length:,}"
-        found = f"{self.repo} {state.file}: the server ignores range requests: {len(span):,} bytes are needed, but "
-        if not self.full_download:
-            raise HubError(f"{found}the whole file has {size}; set allow_full_download=True to read it whole")
-        if length is None or length > self.limits.table_bytes:
-            raise HubError(f"{found}the whole file has {size}; the limit is {self.limits.table_bytes:,}")
-        LOG.info("%s %s: the server ignores range requests; reading the whole file", self.repo, state.file)
-
-
-def _check_kind(headers: Mapping[str, str]) -> None:
+def check_kind(headers: Mapping[str, str]) -> None:
     """Raise if a response is encoded, in parts, or a page."""
     if (coding := headers.get("content-encoding", "identity").lower()) != "identity":
         raise WrongAnswerError(f"the response has the unrequested content encoding {coding[:20]!r}")
@@ -253,7 +176,8 @@ def strong(tag: str) -> str:
     return "" if tag.startswith("W/") else tag
 
 
-def _length(headers: Mapping[str, str]) -> int | None:
+def length_of(headers: Mapping[str, str]) -> int | None:
+    """Return the stated length of a response's body; ``None`` if none is stated. Raises for an invalid one."""
     stated = headers.get("content-length")
     if stated is None:
         return None

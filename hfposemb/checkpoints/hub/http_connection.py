@@ -35,7 +35,10 @@ _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|[0-9a-f:.]+")  # a 
 HUB_HOSTS = ("huggingface.co", "hf.co")
 """Domains of the Hub, to whose hosts it redirects large files."""
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+def is_commit(text: str) -> bool:
+    """Return whether a text is the whole name of a commit."""
+    return re.fullmatch(r"[0-9a-f]{40}", text) is not None
 
 
 @dataclass(eq=False)
@@ -179,7 +182,7 @@ class Connection:
         found: str | None = response.headers.get("x-repo-commit")
         if found is None:
             return None
-        if not _COMMIT.fullmatch(found):
+        if not is_commit(found):
             raise WrongAnswerError("the response names an invalid commit")
         with self._pinning:  # two threads get the first responses, and the branch may move between them
             if self.commit not in (None, found):

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...cache import Entry
 from ...errors import HubError, MissingFileError, OfflineError
 from ..deadline import Deadline
 from ..file_choice import (
     INDEX,
+    KINDS,
     MODEL,
     MODULES,
     TRANSFORMER,
-    choose_file,
-    choose_format,
-    choose_pickle,
+    choose,
     foreign_file,
     has_format,
     is_checkpoint,
@@ -33,124 +27,14 @@ from ..file_choice import (
     no_checkpoint,
     weight_map,
 )
-from ..file_ranges import LocalRanges, check_plain, check_span
 from ..folder_layouts import EXPORTS, source_inside
-from ..formats import FormatCheckpoint, StoredTensors, open_format
+from ..formats import ReadTensors, open_format
 from ..pickles.checkpoint import PickledCheckpoint, PickledFile, check_start, copied, one_file
 from ..pickles.joined_parts import JoinedParts, parts_of
+from ..safetensors.checkpoint import Checkpoint
 from ..strict_json import fault, parse_json, shortened
 from .files import RepositoryFiles, in_hub_cache, with_safetensors
-from .http_answers import Version
-from .tensors import RepositoryTensors
-
-FIRST_BYTES = 2**18
-"""Size of the first request for a file, which covers most heads."""
-
-ROWS_BYTES = 2**20
-"""Smaller ranges of a larger tensor are fetched alone; otherwise the whole tensor is fetched and cached."""
-
-_HEADS_BYTES = 2**24
-"""Largest range without a tensor that is cached: parts of a head."""
-
-
-@dataclass(eq=False)
-class HubRanges:
-    """File of a repository; nothing is fetched twice, thanks to the disk cache.
-
-    Attributes:
-        files: Files of the repository.
-        path: Path of the file in the repository.
-        version: Version that all bytes must have.
-    """
-
-    files: RepositoryFiles
-    path: str
-    version: Version
-    _start: bytes = field(default=b"", repr=False)
-    _fetching: Lock = field(default_factory=Lock, repr=False)
-
-    @classmethod
-    def open(cls, files: RepositoryFiles, path: str) -> HubRanges | LocalRanges:
-        """Open a file of a repository: a copy on this machine, or by a request for its first bytes.
-
-        Raises ``MissingFileError`` if there is no such file.
-        """
-        if (here := in_hub_cache(files.wire.repo, path, files.wire.commit)) is not None:
-            return LocalRanges.open(here)
-        if files.wire.commit is not None and (entry := files.kept(files.key("header", path))) is not None:
-            first, _, start = entry.bytes().partition(b"\n")
-            size, _, etag = first.decode().partition(" ")
-            return cls(files, path, Version(int(size), etag), start)
-        part = bytearray()
-        version = files.wire.read(path, range(FIRST_BYTES), part.extend, deadline=files.wire.deadline())
-        start = bytes(part)
-        key = files.key("header", path)
-        files.keep(key, files.cache.put(key, f"{version.size} {version.etag}\n".encode() + start))
-        return cls(files, path, version, start)
-
-    @property
-    def name(self) -> str:
-        """Name of the file in messages."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def size(self) -> int:
-        """Size of the file in bytes."""
-        return self.version.size
-
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
-        """Return bytes of the file, read-only; see ``FileRanges.read``."""
-        check_span(span, self)
-        if span.stop <= len(self._start):
-            return np.frombuffer(self._start[span.start : span.stop], np.uint8)
-        if whole is not None:
-            check_span(whole, self)
-        elif len(span) <= _HEADS_BYTES:
-            whole = span
-        if whole is None or (entry := self._kept(whole)) is None:
-            if whole is None or (whole != span and len(span) < ROWS_BYTES and 2 * len(span) < len(whole)):
-                return self._fetched(span)
-            entry = self._fetch(whole)
-        return entry.view()[span.start - whole.start : span.stop - whole.start]
-
-    def beside(self, name: str) -> HubRanges | LocalRanges:
-        """Return another file of the same folder; see ``FileRanges.beside``."""
-        check_plain(name, of=self.name)
-        return HubRanges.open(self.files, self._folder + name)
-
-    def listing(self) -> tuple[str, ...]:
-        """Return the names of the files in the same folder."""
-        inside = [file.removeprefix(self._folder) for file in self.files.listing if file.startswith(self._folder)]
-        return tuple(sorted(file for file in inside if "/" not in file))
-
-    @property
-    def _folder(self) -> str:
-        folder, slash, _ = self.path.rpartition("/")
-        return folder + slash
-
-    def _kept(self, whole: range) -> Entry | None:
-        return self.files.kept(self.files.key("table", *self._identity(whole)))
-
-    def _identity(self, whole: range) -> tuple[str, str, str]:
-        return self.path, f"{whole.start}-{whole.stop}", self.version.etag
-
-    def _fetched(self, span: range) -> NDArray[np.uint8]:
-        part, wire = bytearray(), self.files.wire
-        wire.read(self.path, span, part.extend, deadline=wire.deadline(len(span)), same=self.version)
-        return np.frombuffer(bytes(part), np.uint8)
-
-    def _fetch(self, whole: range) -> Entry:
-        """Return a range fetched and cached; concurrent callers wait for the first one."""
-        asked, wire = time.monotonic(), self.files.wire
-        with self._fetching:
-            wire.deadline().paused(time.monotonic() - asked)
-            if (entry := self._kept(whole)) is not None:
-                return entry
-            key = self.files.key("table", *self._identity(whole))
-            with self.files.cache.write(key, size=len(whole)) as writer:
-                wire.read(self.path, whole, writer.write, deadline=wire.deadline(len(whole)), same=self.version)
-            return self.files.keep(key, writer.entry)
-
+from .ranges import HubRanges, HubShards
 
 _LOOK_SECONDS = 5.0
 
@@ -177,17 +61,18 @@ class RepositoryPickles:
             )
         path = self.folder + found
         if files.wire.commit is None:  # a file that the user named is the first that is asked for
-            files.wire.pin(path, files.wire.deadline())
+            files.wire.pin(path)
         if parts := parts_of(found, self._beside()):
             opened = tuple(self._open_file(self.folder + part) for part in parts)
-            return JoinedParts(files.name, opened, None, files.access.limits, files.json("params.json", self.folder))
+            return JoinedParts(files.name, opened, files.access.limits, files.json("params.json", self.folder))
         if not found.endswith(".json"):
-            return one_file(path, name=files.name, open_file=self._open_file)
+            return one_file(path, name=files.name, open_file=self._open_file, limits=files.access.limits)
         limit = files.access.limits.header_bytes
         raw = files.small(found, self.folder, limit=limit) or b""
         index = parse_json(raw, size=len(raw), name=path, limit=limit, kind=dict, unique=True)
         stored = weight_map(index, name=path, suffix=".bin")
-        return PickledCheckpoint(files.name, stored, lambda file: self._open_file(self.folder + file))
+        open_file: Callable[[str], PickledFile] = lambda file: self._open_file(self.folder + file)  # noqa: E731
+        return PickledCheckpoint(files.name, stored, open_file, limits=files.access.limits)
 
     def _beside(self) -> Iterator[str]:
         """Yield the names of the files of the folder, which are not listed before one is asked for."""
@@ -236,61 +121,59 @@ class RepositoryPickles:
         return "" if found is None else f"; use {wire.repo}@{found}, which has safetensors"
 
 
-@dataclass(frozen=True, eq=False)
-class Located:
-    """Where a repository keeps its tensors.
-
-    Attributes:
-        folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
-        shards: Safetensors file of each tensor.
-        stored: The checkpoint, if it is not in safetensors files: a pickle, or one of ``formats``.
-        stating: The checkpoint, if its format can state token labels.
-    """
-
-    folder: str
-    shards: Mapping[str, str]
-    stored: StoredTensors | None = None
-    stating: FormatCheckpoint | None = None
+Located: TypeAlias = tuple[str, ReadTensors]
+"""A checkpoint and before it its folder in the repository, with a trailing slash; "" for the repository itself."""
 
 
 @dataclass(eq=False)
 class Locator:
-    """Finds the checkpoint of one repository, and reads its first header or its index."""
+    """Finds the checkpoint of one repository, and reads its first header or its index.
+
+    Attributes:
+        files: Files of the repository.
+        shards: Opens its safetensors files.
+        name: Name of the checkpoint in messages.
+    """
 
     files: RepositoryFiles
-    tensors: RepositoryTensors
+    shards: HubShards
+    name: str
 
-    def locate(self, deadline: Deadline, path: str = "") -> Located:
+    def locate(self, path: str = "") -> Located:
         """Find the checkpoint's files and read the first header or the index.
 
         Args:
-            deadline: Deadline of the read.
             path: Folder or file of the repository to open; "" for the repository itself.
         """
         if path:
-            return self._at(path, deadline)
+            return self._at(path)
         files, wire = self.files, self.files.wire
         if files.listed and not {MODEL, INDEX} & set(files.listing):
-            return self._listed(deadline)
+            return self._listed()
         index_first = wire.commit is not None and (
             files.kept(files.key("file", INDEX)) is not None or in_hub_cache(wire.repo, INDEX, wire.commit) is not None
         )
         if not index_first:
             try:
-                return Located("", self._in_file(MODEL, deadline))
+                return "", self._in_file(MODEL)
             except MissingFileError:
                 pass
-        indexed = self._in_index(INDEX, "", deadline)
-        return self._listed(deadline) if indexed is None else Located("", indexed)
+        indexed = self._in_index(INDEX, "")
+        return self._listed() if indexed is None else ("", indexed)
 
-    def _at(self, path: str, deadline: Deadline) -> Located:
+    def of_shards(self, files: Mapping[str, str]) -> Checkpoint:
+        """Return the checkpoint in safetensors files, given the file of each tensor."""
+        self.shards.expect(files)
+        return Checkpoint(self.name, files, self.shards.open, limits=self.files.access.limits)
+
+    def _at(self, path: str) -> Located:
         """Open the checkpoint in one folder or file of the repository."""
         folder, slash, file = path.rpartition("/")
         if is_checkpoint(file):
-            return self._chosen(folder + slash, file, deadline)
+            return self._chosen(folder + slash, file)
         inside = f"{path}/"
         try:
-            return Located(inside, self._in_file(inside + MODEL, deadline))
+            return inside, self._in_file(inside + MODEL)
         except MissingFileError:
             pass
         if path in self.files.listing:
@@ -299,45 +182,45 @@ class Locator:
             listed = sorted({one.rpartition("/")[0] for one in self.files.listing if "/" in one})
             known = f"its folders are {shortened(', '.join(listed))}" if listed else "it has no folders"
             raise MissingFileError(f"{self.files.name} has no folder or checkpoint file {path!r:.80}; {known}")
-        return self._listed(deadline, inside)
+        return self._listed(inside)
 
-    def _chosen(self, folder: str, file: str, deadline: Deadline) -> Located:
+    def _chosen(self, folder: str, file: str) -> Located:
         """Open one file of a folder, which ends with a slash unless it is the repository itself."""
         if is_pickled(file):
-            return Located(folder, {}, RepositoryPickles(self.files, folder).open(file))
+            return folder, RepositoryPickles(self.files, folder).open(file)
         if is_index(file):
-            return Located(folder, self._in_index(file, folder, deadline) or {})
+            return folder, self._in_index(file, folder) or self.of_shards({})
         if has_format(file):
-            ranges = HubRanges.open(self.files, folder + file)
-            opened = open_format(ranges, self.files.access.limits)
-            return Located(folder, {}, opened, opened)
-        return Located(folder, self._in_file(folder + file, deadline))
+            return folder, open_format(HubRanges.open(self.files, folder + file), self.files.access.limits)
+        return folder, self._in_file(folder + file)
 
-    def _in_file(self, file: str, deadline: Deadline) -> dict[str, str]:
-        return dict.fromkeys(self.tensors.header(file, deadline).tensors, file)
+    def _in_file(self, file: str) -> Checkpoint:
+        shard = self.shards.open(file)
+        limits = self.files.access.limits
+        return Checkpoint.of_one(self.name, file, shard.header.tensors, shard, self.shards.open, limits=limits)
 
-    def _in_index(self, file: str, folder: str, deadline: Deadline) -> dict[str, str] | None:
-        """Return the file of each tensor listed in an index, or ``None`` if there is no index."""
+    def _in_index(self, file: str, folder: str) -> Checkpoint | None:
+        """Return the checkpoint whose tensors are listed in an index, or ``None`` if there is no index."""
         limit = self.files.access.limits.header_bytes
-        raw = self.files.small(file, folder, limit=limit, deadline=deadline)
+        raw = self.files.small(file, folder, limit=limit)
         if raw is None:
             return None
         index = parse_json(raw, size=len(raw), name=file, limit=limit, kind=dict, unique=True)
-        return {tensor: folder + shard for tensor, shard in weight_map(index, name=file).items()}
+        return self.of_shards({tensor: folder + shard for tensor, shard in weight_map(index, name=file).items()})
 
-    def _listed(self, deadline: Deadline, within: str = "") -> Located:
+    def _listed(self, within: str = "") -> Located:
         """Find the only checkpoint in a folder of the repository, whatever its name, or in its first module's."""
         files, name, listing = self.files, self.files.name, self.files.listing
         folders = [within, *self._first_module(within)]
-        for choose in (choose_file, choose_pickle, choose_format):
+        for kind in KINDS:
             for folder in folders:
                 inside = [file.removeprefix(folder) for file in listing if file.startswith(folder)]
                 shown = source_inside(name, folder.rstrip("/"), hub=True) if folder else name
                 source = partial(source_inside, shown, hub=True)
-                found = choose([file for file in inside if "/" not in file], name=shown, source=source)
+                found = choose(kind, [file for file in inside if "/" not in file], name=shown, source=source)
                 if found is not None:
-                    return self._chosen(folder, found, deadline)
-            if choose is choose_pickle:
+                    return self._chosen(folder, found)
+            if kind == "pickle":
                 folders.append(f"{within}{EXPORTS}/")  # a folder of other formats only
         if files.offline:
             here = shortened(", ".join(file for file in listing if file.startswith(within)) or "nothing")

@@ -10,28 +10,28 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from numpy.typing import NDArray
 
-from ...errors import CheckpointError, HubError, OfflineError
+from ...errors import HubError, OfflineError
 from ...lazy_attributes import lazy_attribute
 from ...progress import Traffic
 from ...tables.sources import HubSource
 from ..access import STRANGER, Access, Visitor
-from ..deadline import Deadline, one_read
+from ..deadline import one_read
 from ..file_choice import INDEX, is_checkpoint
 from ..folder_layouts import settings_folders, tokenizer_folders
+from ..formats import ReadTensors
 from ..pickles.checkpoint import PickledCheckpoint
-from ..safetensors.checkpoint import TensorInfo
+from ..safetensors.checkpoint import Checkpoint, TensorInfo
 from ..stated_roles import StatedRoles, stated_roles
 from ..tokenizers.small_files import of_templates
 from ..tokenizers.vocabulary_files import needed_files
 from .files import RepositoryFiles, pin
 from .http import Wire
 from .locate import Located, Locator
-from .tensors import RepositoryTensors
+from .ranges import HubShards
 
 if TYPE_CHECKING:
     from ...tables.table import Labels
@@ -47,15 +47,17 @@ class HubCheckpoint:
     Attributes:
         source: Repository and path, as asked for.
         files: Whole files of the repository.
-        tensors: Headers and rows of its safetensors files.
-        located: Where it keeps its tensors.
+        shards: Opens its safetensors files.
+        folder: Folder of the checkpoint in the repository, with a trailing slash; "" for the repository itself.
+        stored: The checkpoint there.
         notes: Remarks for the user about how it was found.
     """
 
     source: HubSource
     files: RepositoryFiles
-    tensors: RepositoryTensors
-    located: Located
+    shards: HubShards
+    folder: str
+    stored: ReadTensors
     notes: list[str] = field(default_factory=list)
     _sent: Access = field(init=False, repr=False)
     """What an unpickled checkpoint is opened with, when another process first uses it."""
@@ -71,7 +73,7 @@ class HubCheckpoint:
         name = next(iter(self.names()), None)
         if name is None:
             return ""
-        path = self.located.shards.get(name) or self.info(name).file
+        path = self.stored.files[name] if _is_in_shards(self.stored) else self.info(name).file
         return path.rpartition("/")[2]
 
     @property
@@ -98,7 +100,7 @@ class HubCheckpoint:
 
         def __getattr__(self, name: str) -> Any:
             """Open a checkpoint that was unpickled. Raises ``SourceError`` or a subclass."""
-            if name not in ("files", "tensors", "located", "notes") or "_sent" not in vars(self):
+            if name not in ("files", "shards", "folder", "stored", "notes") or "_sent" not in vars(self):
                 raise AttributeError(name)
             return getattr(self._reopened, name)
 
@@ -108,54 +110,38 @@ class HubCheckpoint:
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names, without a request."""
-        stored = self.located.stored
-        return tuple(self.located.shards) if stored is None else stored.names()
+        return self.stored.names()
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and location; fetches the header of its file if necessary."""
-        if self.located.stored is not None:
-            return self.located.stored.info(name)
-        shards = self.located.shards
-        file = shards.get(name)
-        if file is None:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(shards)} tensors")
-        found = self.tensors.header(file).tensors
-        if name not in found:
-            raise CheckpointError(
-                f"{file}: the index says that {name!r:.80} is in this shard, but its header does not list it"
-            )
-        return found[name]
+        return self.stored.info(name)
 
     def at_hand(self, name: str) -> bool:
         """Return whether ``info`` needs no request for a tensor."""
-        file = self.located.shards.get(name)
-        return file is None or self.tensors.at_hand(file)
+        stored = self.stored
+        return not _is_in_shards(stored) or stored.is_open(name) or self.shards.at_hand(stored.files[name])
 
     def metadata(self) -> Mapping[str, str]:
-        """Return ``__metadata__``, merged over the headers read so far."""
-        if self.located.stored is not None:
-            return self.located.stored.metadata()
-        return MappingProxyType(self.tensors.metadata())
+        """Return the metadata of the headers, merged over those read so far."""
+        return self.stored.metadata()
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor."""
-        if self.located.stored is not None:
-            return self.located.stored.file_bytes(name)
-        return self.tensors.header(self.located.shards[name]).file_bytes
+        return self.stored.file_bytes(name)
 
     def config(self) -> dict[str, Any] | None:
         """Return the configuration that the checkpoint states itself, else config.json, else ``None``."""
-        stated = None if self.located.stored is None else self.located.stored.config()
+        stated: dict[str, Any] | None = self.stated("config")() if self.stated("config") is not None else None
         return stated or self.json("config.json")
 
     def json(self, file: str) -> dict[str, Any] | None:
         """Return a small JSON file next to the checkpoint, or ``None`` if there is none."""
-        found = (self.files.json(file, folder) for folder in settings_folders(self.located.folder))
+        found = (self.files.json(file, folder) for folder in settings_folders(self.folder))
         return next((one for one in found if one is not None), None)
 
     def text(self, file: str) -> str | None:
         """Return a small text file next to the checkpoint, or ``None`` if the listing of the repository has none."""
-        inside, limit = self.located.folder, self.files.access.limits.config_bytes
+        inside, limit = self.folder, self.files.access.limits.config_bytes
         if file.endswith("/"):
             there = (one.removeprefix(inside + file) for one in self.files.listing if one.startswith(inside + file))
             return "\n".join(filter(None, (self.text(file + one) for one in of_templates(there)))) or None
@@ -169,30 +155,30 @@ class HubCheckpoint:
 
         A few rows of a large table are fetched alone; otherwise the whole tensor is fetched once and cached.
         """
-        if self.located.stored is not None:
-            return self.located.stored.read(name, start, stop)
+        if not _is_in_shards(self.stored):
+            return self.stored.read(name, start, stop)
         with one_read(self.files.access.limits.seconds):
-            return self.tensors.read(self.info(name), start, stop)
+            return self.stored.read(name, start, stop)
 
     def roles(self) -> StatedRoles:
         """Return the tables of each role that the checkpoint itself states."""
-        return stated_roles(self.located.stored)
+        return stated_roles(self.stored)
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor as they are stored, fetched as by ``read``."""
-        if isinstance(self.located.stored, PickledCheckpoint):
-            return self.located.stored.codes(name, start, stop)
+        assert isinstance(self.stored, Checkpoint)
         with one_read(self.files.access.limits.seconds):
-            return self.tensors.read(self.info(name), start, stop, codes=True)
+            return self.stored.codes(name, start, stop)
 
     @property
     def stores_codes(self) -> bool:
         """Whether quantised tables are several tensors, rather than decoded by the reader of their format."""
-        return self.located.stored is None or isinstance(self.located.stored, PickledCheckpoint)
+        return isinstance(self.stored, Checkpoint)
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        return None if self.located.stating is None else self.located.stating.labels(rows)
+        stated: Labels | None = self.stated("labels")(rows) if self.stated("labels") is not None else None
+        return stated
 
     def marks(self, labels: Labels) -> TokenMarks | None:
         """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
@@ -201,7 +187,7 @@ class HubCheckpoint:
 
     def stated(self, name: str) -> Any:
         """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
-        return getattr(self.located.stating, name, None)
+        return getattr(self.stored, name, None)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""
@@ -210,11 +196,11 @@ class HubCheckpoint:
 
     def without_tokens(self) -> bool:
         """Return whether no file states the vocabulary, as far as is known without a request."""
-        return self.located.stating is None and self.files.listed and next(self._stating(), None) is None
+        return self.stated("labels") is None and self.files.listed and next(self._stating(), None) is None
 
     def _stating(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield each folder with a vocabulary, the most likely first, and the files that are needed of it."""
-        for inside in tokenizer_folders(self.located.folder):
+        for inside in tokenizer_folders(self.folder):
             names = [file.removeprefix(inside) for file in self.files.listing if file.startswith(inside)]
             if needed := needed_files(names):
                 yield inside, needed
@@ -229,7 +215,8 @@ class HubCheckpoint:
         weakref.finalize(self, folder.cleanup)
         for file in there:
             most = files.access.limits.tokenizer_bytes
-            raw = files.small(file, inside, limit=most, deadline=files.wire.deadline(most))
+            files.wire.deadline(most)  # as long as the file may take
+            raw = files.small(file, inside, limit=most)
             if raw is not None:
                 (Path(folder.name) / file).write_bytes(raw)
         return Path(folder.name)
@@ -250,7 +237,8 @@ def open_hub(source: HubSource, access: Access, *, index_first: bool = False, te
         SourceError: If the repository cannot be read, including all subclasses.
     """
     try:
-        return _opened(source, access, index_first=index_first, with_tensors=tensors)
+        with one_read(access.limits.seconds):
+            return _opened(source, access, index_first=index_first, with_tensors=tensors)
     except HubError as error:
         error.args = (f"{error}{_folder_here(source, access)}", *error.args[1:])
         raise
@@ -268,31 +256,35 @@ def _opened(source: HubSource, access: Access, *, index_first: bool, with_tensor
     wire = Wire(source.repo, revision, access.sent, access.limits, access.allow_full_download, traffic=access.traffic)
     cache = access.own_cache
     files = RepositoryFiles(str(replace(source, path="", tables={})), wire, cache, access)
-    tensors = RepositoryTensors(files)
-    deadline = wire.deadline()
+    shards = HubShards(files)
+    locator = Locator(files, shards, str(replace(source, tables={})))
     branch = ("commit", source.repo, revision, "anybody" if access.foreign else "user")
-    notes = pin(files, branch, deadline)
+    notes = pin(files, branch)
     if index_first:
-        files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes, deadline=deadline)
+        files.small(INDEX, folder_of(source.path), limit=access.limits.header_bytes)
     with ThreadPoolExecutor(1) as beside:
         config = beside.submit(copy_context().run, files.json, "config.json", folder_of(source.path))
-        bare = Located(folder_of(source.path), {})
-        located = _located(Locator(files, tensors), source.path, deadline) if with_tensors else bare
+        bare = folder_of(source.path), locator.of_shards({})
+        folder, stored = _located(locator, source.path) if with_tensors else bare
         config.result()
     cache.put(branch, files.commit.encode())
-    tensors.expect(located.shards)
-    return HubCheckpoint(source, files, tensors, located, notes)
+    return HubCheckpoint(source, files, shards, folder, stored, notes)
 
 
-def _located(locator: Locator, path: str, deadline: Deadline) -> Located:
+def _located(locator: Locator, path: str) -> Located:
     """Return where a repository keeps its tensors, among the files of this machine if the Hub cannot be reached."""
     offline = locator.files.offline
     try:
-        return locator.locate(deadline, path)
+        return locator.locate(path)
     except OfflineError:
         if offline or not locator.files.go_offline():
             raise
-    return locator.locate(deadline, path)
+    return locator.locate(path)
+
+
+def _is_in_shards(stored: ReadTensors) -> TypeGuard[Checkpoint]:
+    """Return whether a checkpoint is in safetensors files, whose headers are read one by one."""
+    return isinstance(stored, Checkpoint) and not isinstance(stored, PickledCheckpoint)
 
 
 def _folder_here(source: HubSource, access: Access) -> str:

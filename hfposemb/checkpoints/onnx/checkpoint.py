@@ -17,8 +17,8 @@ from ..safetensors.checkpoint import PLAIN, TensorInfo, check_read
 from ..stated_roles import StatedRoles
 from ..strict_json import fault, shortened
 from .graph import Graph, Initialiser, read_graph, walk
-from .lookups import FoundTables, find_tables
-from .tables import TableRows, TensorFile
+from .lookups import find_tables
+from .tables import StoredTable, TableRows, TensorFile
 
 if TYPE_CHECKING:
     from ...tables.table import Labels
@@ -34,13 +34,15 @@ class OnnxCheckpoint:
     Attributes:
         file: The file.
         tensors: Its tensors by name.
-        found: Its tables by their use.
+        tables: Its tables by the names of their tensors.
+        stated: Their roles, by their use in the graph.
         limits: Limits of what is read.
     """
 
     file: FileRanges
     tensors: Mapping[str, Initialiser] = field(repr=False)
-    found: FoundTables = field(repr=False)
+    tables: Mapping[str, StoredTable] = field(repr=False)
+    stated: StatedRoles = field(repr=False)
     limits: Limits = DEFAULT_LIMITS
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -58,8 +60,7 @@ class OnnxCheckpoint:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the tensors that may hold weights, without the scales and zero points of tables."""
-        tables = self.found.tables.values()
-        parts = {one.name for table in tables for one in (table.scales, table.zeros) if one is not None}
+        parts = {one.name for table in self.tables.values() for one in (table.scales, table.zeros) if one is not None}
         others = ("I64", "I32", "BOOL", "STRING")
         stored = self.tensors.items()
         return tuple(name for name, one in stored if name not in parts and one.shape and one.dtype not in others)
@@ -68,7 +69,7 @@ class OnnxCheckpoint:
         """Return a tensor's dtype, shape and location; the shape of a table is [rows, width]."""
         tensor = self._tensor(name)
         shape, dtype = tensor.shape, tensor.dtype
-        if (table := self.found.tables.get(name)) is not None:
+        if (table := self.tables.get(name)) is not None:
             shape, dtype = (table.rows, table.width), table.dtype
         decoded = table is not None and table.per != "" and dtype not in PLAIN
         return TensorInfo(name, dtype, shape, tensor.start, tensor.stop, tensor.file or self.file.name, decoded)
@@ -77,13 +78,9 @@ class OnnxCheckpoint:
         """Return nothing: aliases of tensors are not stated in ONNX files."""
         return MappingProxyType({})
 
-    def config(self) -> dict[str, Any] | None:
-        """Return ``None``: the graph states no configuration."""
-        return None
-
     def roles(self) -> StatedRoles:
         """Return the tables of each role, by their use in the graph."""
-        return StatedRoles(self.found.roles, self.found.biases, self.found.absent, "by use in the graph")
+        return self.stated
 
     def labels(self, rows: int) -> Labels | None:
         """Return ``None``: the graph states no tokens."""
@@ -95,7 +92,7 @@ class OnnxCheckpoint:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only: F64 as float64, all others as float32."""
-        tensor, table = self._tensor(name), self.found.tables.get(name)
+        tensor, table = self._tensor(name), self.tables.get(name)
         if table is not None:
             return TableRows(self._tensor_file, table).read(start, table.rows if stop is None else stop)
         info = self.info(name)
@@ -124,7 +121,7 @@ def open_onnx(file: FileRanges, limits: Limits = DEFAULT_LIMITS) -> OnnxCheckpoi
         CheckpointError: If the file violates the format or a limit.
     """
     graph = read_graph(file, limits)
-    return OnnxCheckpoint(file, _tensors_of(graph), find_tables(graph), limits)
+    return OnnxCheckpoint(file, _tensors_of(graph), *find_tables(graph), limits)
 
 
 def _tensors_of(graph: Graph) -> dict[str, Initialiser]:

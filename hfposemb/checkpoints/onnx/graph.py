@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...errors import CheckpointError
 from ..file_ranges import FileRanges, check_plain
@@ -95,19 +96,19 @@ class Initialiser:
     varints: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Node:
     """Operation of a graph, with the attributes that are numbers, tensors or graphs."""
 
-    op: str
-    domain: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    numbers: Mapping[str, int]
-    lists: Mapping[str, tuple[int, ...]]
-    floats: Mapping[str, float]
-    tensors: Mapping[str, Initialiser]
-    graphs: tuple[Graph, ...]
+    op: str = ""
+    domain: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    numbers: dict[str, int] = field(default_factory=dict)
+    lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    floats: dict[str, float] = field(default_factory=dict)
+    tensors: dict[str, Initialiser] = field(default_factory=dict)
+    graphs: list[Graph] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +171,6 @@ class _Parts:
     external: dict[str, str] = field(default_factory=dict)
     location: int = 0
     seen: set[int] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class _Attribute:
-    """Value of an attribute, by kind."""
-
-    name: str
-    number: int | None
-    listed: tuple[int, ...]
-    floating: float | None
-    tensor: Initialiser | None
-    graphs: tuple[Graph, ...]
 
 
 @dataclass
@@ -251,12 +240,12 @@ class _Parser:
         if self.nodes > _MOST_NODES:
             raise self.reader.fault(f"has more than {_MOST_NODES} nodes")
         texts: dict[int, list[str]] = {1: [], 2: [], 4: [], 7: []}
-        attributes: list[_Attribute] = []
+        node, attributes = Node(), list[str]()
         for one in self.reader.fields(*self.reader.message(span)):
             if one.number in texts:
                 texts[one.number].append(self.reader.text(one))
             elif one.number == 5:
-                attributes.append(self._attribute(one, depth))
+                attributes.append(self._attribute(one, depth, node))
             else:
                 self.reader.check(one, OF_NODE.get(one.number))
         inputs, outputs, ops, domains = texts.values()
@@ -269,44 +258,37 @@ class _Parser:
             rule = f"a node must have one operator, one domain and at most {_MOST_NAMED} inputs, outputs or attributes"
             found = ", ".join(str(len(listed)) for listed in (ops, domains, inputs, outputs, attributes))
             raise self.reader.fault(f"{rule}; found {found} at byte {span.start}")
-        domain = domains[0] if domains else ""
-        self._check_unique([one.name for one in attributes])
-        return Node(
-            ops[0],
-            domain,
-            tuple(inputs),
-            tuple(outputs),
-            {one.name: one.number for one in attributes if one.number is not None},
-            {one.name: one.listed for one in attributes if one.listed},
-            {one.name: one.floating for one in attributes if one.floating is not None},
-            {one.name: one.tensor for one in attributes if one.tensor is not None},
-            tuple(graph for one in attributes for graph in one.graphs),
-        )
+        self._check_unique(attributes)
+        node.op, node.domain = ops[0], domains[0] if domains else ""
+        node.inputs, node.outputs = tuple(inputs), tuple(outputs)
+        return node
 
-    def _attribute(self, span: Span, depth: int) -> _Attribute:
+    def _attribute(self, span: Span, depth: int, node: Node) -> str:
+        """Add the value of an attribute to its node, and return its name."""
         reader, names = self.reader, []
-        number, floating, tensor = None, None, None
+        values: list[tuple[dict[str, Any], Any]] = []
         listed: list[int] = []
-        graphs: list[Graph] = []
         for one in reader.fields(*reader.message(span)):
             match one.number:
                 case 1:
                     names.append(reader.text(one))
                 case 2:
-                    floating = reader.floating(one)
+                    values.append((node.floats, reader.floating(one)))
                 case 3:
-                    number = reader.integer(one)
+                    values.append((node.numbers, reader.integer(one)))
                 case 5:
-                    tensor = self._tensor(one)
+                    values.append((node.tensors, self._tensor(one)))
                 case 6 | 11:
-                    graphs.append(self.graph(*reader.message(one), depth=depth + 1))
+                    node.graphs.append(self.graph(*reader.message(one), depth=depth + 1))
                 case 8 if len(listed) <= _MOST_LISTED and one.stop - one.start <= _MOST_LISTED:
                     listed += reader.integers(one, most=_MOST_LISTED)
                 case _:
                     reader.check(one, OF_ATTRIBUTE.get(one.number))
         if len(names) != 1 or not names[0]:
             raise reader.fault(f"an attribute must have one name; found {len(names)} at byte {span.start}")
-        return _Attribute(names[0], number, tuple(listed), floating, tensor, tuple(graphs))
+        for kind, value in [*values, *([(node.lists, tuple(listed))] if listed else [])]:
+            kind[names[0]] = value
+        return names[0]
 
     # --- tensors ------------------------------------------------------------------------------------------------------
 

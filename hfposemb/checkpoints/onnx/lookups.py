@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..safetensors.checkpoint import PLAIN
+from ..stated_roles import StatedRoles
 from ..strict_json import shortened
 from .graph import Graph, Initialiser, Node
 from .tables import CODED, Scales, StoredTable
@@ -364,57 +365,41 @@ class Lookup:
     counts: bool
 
 
-@dataclass
-class FoundTables:
-    """Tables of a graph by their use.
+def find_tables(graph: Graph) -> tuple[dict[str, StoredTable], StatedRoles]:
+    """Find the tables of a graph by their use, since exporters often drop the names of tensors.
 
-    Attributes:
-        tables: Every table by the name of its tensor.
-        roles: Tensors of each role: ``token``, ``token_type``, ``position`` and ``head``.
-        biases: Bias of each head.
-        absent: Why a role has no table, where the graph has something in its place.
+    Returns:
+        Every table by the name of its tensor, and the roles of these tensors.
     """
+    tables: dict[str, StoredTable] = {}
+    roles: dict[str, tuple[str, ...]] = {}
+    biases: dict[str, str] = {}
+    absent: dict[str, str] = {}
 
-    tables: dict[str, StoredTable] = field(default_factory=dict)
-    roles: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    biases: dict[str, str] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
-
-    def add(self, role: str, table: StoredTable) -> None:
-        """Record a table of a role, once."""
+    def add(role: str, table: StoredTable) -> None:
         name = table.codes.name
-        self.tables.setdefault(name, table)
-        if name not in self.roles.get(role, ()):
-            self.roles[role] = (*self.roles.get(role, ()), name)
+        tables.setdefault(name, table)
+        if name not in roles.get(role, ()):
+            roles[role] = (*roles.get(role, ()), name)
 
-
-def find_tables(graph: Graph) -> FoundTables:
-    """Find the tables of a graph by their use, since exporters often drop the names of tensors."""
-    found = FoundTables()
     levels = list(scopes(graph))
     lookups = [one for scope in levels for one in _lookups(scope)]
     for lookup in lookups:
         if _role(lookup) == "token":
-            found.add("token", lookup.table)
-    widths = {found.tables[name].width for name in found.roles.get("token", ())}
+            add("token", lookup.table)
+    tokens = [tables[name] for name in roles.get("token", ())]
+    widths = {one.width for one in tokens}
     for lookup in lookups:
         role = _role(lookup)
         if role in ("position", "token_type") and lookup.table.width in widths:
-            found.add(role, lookup.table)
-    if widths:
-        _add_head(found, levels[0])
-    return found
-
-
-def _add_head(found: FoundTables, scope: Scope) -> None:
-    rows = frozenset(found.tables[name].rows for name in found.roles["token"])
-    head = find_head(scope, rows)
-    if head.table is None:
-        found.absent["head"] = head.reason
-        return
-    found.add("head", head.table)
-    if head.bias:
-        found.biases[head.table.codes.name] = head.bias
+            add(role, lookup.table)
+    head = find_head(levels[0], frozenset(one.rows for one in tokens)) if tokens else None
+    if head is not None and head.table is not None:
+        add("head", head.table)
+        biases = {head.table.codes.name: head.bias} if head.bias else {}
+    elif head is not None:
+        absent["head"] = head.reason
+    return tables, StatedRoles(roles, biases, absent, "by use in the graph")
 
 
 # --- lookups ---------------------------------------------------------------------------------------------------------

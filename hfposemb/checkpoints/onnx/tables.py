@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CheckpointError, InputError
-from ...memory_maps import lent
 from ..file_ranges import FileRanges
 from ..limits import DEFAULT_LIMITS, Limits
 from ..protobuf import unpacked
-from ..safetensors.checkpoint import PLAIN, widen
+from ..quantised.code_values import integers, signed_bytes
+from ..quantised.scaled_codes import BlockNumbers, ScaledCodes
+from ..safetensors.checkpoint import PLAIN, TensorInfo, widen
 from ..strict_json import fault, shortened
 from .graph import Initialiser
 
@@ -25,7 +26,6 @@ CODED: dict[str, tuple[int, bool]] = {
 
 _NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1", "I8": "i1"}
 _MOST_VARINTS = 2**20  # bytes of a tensor whose elements have no fixed place, so that all of it is read
-_DECODED = 2**17  # numbers decoded at a time, so that all but the result stays small
 
 Scales = Literal["", "table", "row", "column", "block"]
 
@@ -114,13 +114,14 @@ class TensorFile:
         bits = CODED[tensor.dtype][0] if tensor.dtype in CODED else 8 * np.dtype(_NUMPY[tensor.dtype]).itemsize
         first = tensor.start + start * bits // 8
         raw = self.opened(tensor).read(
-            range(first, tensor.start - (-stop * bits // 8)), whole=range(tensor.start, tensor.stop)
+            range(first, tensor.start - (-stop * bits // 8)),
+            whole=range(tensor.start, tensor.stop),
+            own=tensor.dtype in PLAIN,
         )
         if bits < 8:
             skipped = start - start * bits // 8 * (8 // bits)
             return signed(split(raw, bits), tensor.dtype)[skipped : skipped + stop - start]
-        found = widen(raw.view(_NUMPY[tensor.dtype]), tensor.dtype)
-        return lent(found) if tensor.dtype in PLAIN and np.may_share_memory(found, raw) else found
+        return widen(raw.view(_NUMPY[tensor.dtype]), tensor.dtype)
 
     def _numbers(self, tensor: Initialiser) -> NDArray[Any]:
         """Return all elements of a tensor that is stored as numbers of variable length."""
@@ -186,17 +187,10 @@ class TableRows:
             InputError: If the rows do not exist.
         """
         self._check(start, stop)
-        table = self.table
-        shape = (stop - start, table.width)
-        if table.per == "":
+        if self.table.per == "":
             found = self._plain(start, stop)
         else:
-            found = np.empty(shape, np.float32)
-            codes, scales, zeros = self._codes(start, stop), self._scales(start, stop), self._zeros(start, stop)
-            step = max(1, _DECODED // table.width)
-            for row in range(0, stop - start, step):
-                part = slice(row, row + step)
-                self._decode(found[part], codes[part], *(_part(one, part, table) for one in (scales, zeros)))
+            found = self._scaled().read(self._rows, start, stop, limits=self.tensors.limits)
         found.flags.writeable = False
         return found
 
@@ -218,7 +212,7 @@ class TableRows:
             found = self.tensors.elements(table.codes, start * table.width, stop * table.width)
             return found.reshape(stop - start, table.width)
         whole = self._stored()[:, start:stop].T
-        return widen(np.ascontiguousarray(whole), table.codes.dtype)
+        return widen(np.array(whole, order="C"), table.codes.dtype)
 
     def _stored(self) -> NDArray[Any]:
         """Return the whole tensor [width, rows] of a table that is stored turned, without a copy."""
@@ -229,53 +223,40 @@ class TableRows:
         raw = self.tensors.opened(tensor).read(place, whole=place)
         return np.asarray(raw.view(_NUMPY[tensor.dtype]).reshape(tensor.shape))
 
-    def _codes(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the stored codes of rows; those that are packed in U8 are unpacked later, a part at a time."""
+    def _scaled(self) -> ScaledCodes:
+        """Return the table as codes with scales, whose parts ``_rows`` reads."""
+        table, name = self.table, self.tensors.file.name
+        shape = (table.rows, table.width)
+        if table.bits:
+            values = integers(table.bits, offset=0 if table.zeros is not None else table.zero)
+        else:
+            values = signed_bytes() if CODED[table.codes.dtype][1] else integers(8)
+        blocks = {"row": (1, table.width), "column": (table.rows, 1), "block": (1, table.block)}
+        rows, columns = blocks.get(table.per, shape)
+        codes, scale, zero = (
+            None if one is None else TensorInfo(one.name, one.dtype, one.shape, one.start, one.stop, one.file or name)
+            for one in (table.codes, table.scales, table.zeros)
+        )
+        assert codes is not None
+        numbers = [None if one is None else BlockNumbers(one, rows, columns, dtype="F32") for one in (scale, zero)]
+        return ScaledCodes(table.dtype, codes, shape, values, numbers[0], zero=numbers[1])
+
+    def _rows(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        """Return rows of a part: codes, of which those that are packed in U8 stay so, or numbers of blocks."""
         table = self.table
-        if table.turned:
+        if name == table.codes.name and table.turned:
             return self._stored()[:, start:stop].T
-        wide = table.row_codes * (table.bits or 8) // 8
-        return self.tensors.elements(table.codes, start * wide, stop * wide).reshape(-1, wide)
-
-    def _scales(self, start: int, stop: int) -> NDArray[Any]:
-        assert self.table.scales is not None
-        return self._numbers(self.table.scales, start, stop, packed=False)
-
-    def _zeros(self, start: int, stop: int) -> NDArray[Any]:
-        table = self.table
-        if table.zeros is None:
-            return np.full((1, 1), table.zero, np.int16)
-        return self._numbers(table.zeros, start, stop, packed=bool(table.bits) and table.zeros.dtype == "U8")
-
-    def _numbers(self, tensor: Initialiser, start: int, stop: int, *, packed: bool) -> NDArray[Any]:
-        """Return scales or zero points of rows, with an axis for rows and one for blocks or columns."""
-        table, read = self.table, self.tensors.elements
-        match table.per:
-            case "row":
-                return read(tensor, start, stop)[:, None]
-            case "column":
-                return read(tensor, 0, table.width)[None]
-            case "block":
-                wide = -(-table.blocks * table.bits // 8) if packed else table.blocks
-                found = read(tensor, start * wide, stop * wide).reshape(-1, wide)
-                return split(found, table.bits)[:, : table.blocks] if packed else found
-        return read(tensor, 0, 1)[None]
-
-    def _decode(self, out: NDArray[np.float32], codes: NDArray[Any], scales: NDArray[Any], zeros: NDArray[Any]) -> None:
-        """Write (code − zero point) · scale of some rows to ``out``."""
-        table = self.table
-        codes = split(codes, table.bits) if table.bits else codes
-        np.copyto(out, codes[:, : table.width])
-        for numbers, apply in ((zeros, np.subtract), (scales, np.multiply)):
-            each = numbers.astype(np.float32, copy=False)
-            if table.per == "block" and each.shape[1] > 1:
-                each = np.repeat(each, table.block, axis=1)[:, : table.width]
-            apply(out, each, out=out)
+        if name == table.codes.name:
+            wide = table.row_codes * (table.bits or 8) // 8
+            return self.tensors.elements(table.codes, start * wide, stop * wide).reshape(-1, wide)
+        zeros = table.zeros if table.zeros is not None and name == table.zeros.name else None
+        tensor = zeros or table.scales
+        assert tensor is not None
+        packed = table.bits if zeros is not None and zeros.dtype == "U8" else 0
+        each = {"column": table.width, "block": table.blocks}.get(table.per, 1)
+        wide = -(-each * packed // 8) if packed else each
+        found = self.tensors.elements(tensor, start * wide, stop * wide).reshape(-1, wide)
+        return split(found, packed)[:, :each] if packed else found
 
     def _bad(self, rule: str) -> CheckpointError:
         return fault(self.tensors.file.name, f"{shortened(self.table.codes.name)} {rule}")
-
-
-def _part(numbers: NDArray[Any], part: slice, table: StoredTable) -> NDArray[Any]:
-    """Return the scales or zero points of some of the rows that were read."""
-    return numbers[part] if table.per in ("row", "block") and len(numbers) > 1 else numbers

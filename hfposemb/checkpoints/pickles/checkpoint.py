@@ -17,11 +17,8 @@ once. A file that was read before and has not changed needs neither child nor to
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,20 +26,22 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
 from ...cache import Cache, Entry, Key
 from ...errors import CheckpointError, one_line
 from ...lazy_attributes import lazy_attribute
+from ...memory_maps import lent
 from ..access import LikelyTables, no_tables
+from ..children import Child, start_child
 from ..file_choice import weight_map
 from ..folder_layouts import other_ranks
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import Header, TensorInfo, as_rows, check_read, parse_header
-from ..strict_json import foreign, parse_json, read_json
+from ..safetensors.checkpoint import Checkpoint, Header, TensorInfo, as_rows, check_read, parse_header, stays
+from ..strict_json import foreign, open_regular, parse_json, read_json
+from . import child as serving
 from .child import CHUNK
 from .joined_parts import JoinedParts, parts_of
 from .safe_torch import installed_refusal
@@ -55,7 +54,6 @@ _SLOWEST = 20_000_000  # bytes of the file per second by which the deadline grow
 _SMALL = 4_000_000  # largest tensor outside the layers to read ahead, such as a norm or a projection
 _LINE = 2000
 _ENDS = 2**18  # bytes hashed at both ends of a file: a zip archive ends with a checksum of every member
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 _NUMBERED = r"\.\d+\."
 
 
@@ -118,7 +116,7 @@ class PickledFile:
         return self._parse(self._entries[key].bytes())
 
     @lazy_attribute
-    def aliases(self) -> Mapping[str, str]:
+    def metadata(self) -> Mapping[str, str]:
         """Names of tensors that share memory with another, listed tensor, mapped to its name."""
         return {name: kept[1:] for name, kept in self.header.metadata.items() if kept.startswith("=")}
 
@@ -133,7 +131,7 @@ class PickledFile:
 
     def info(self, name: str) -> TensorInfo:
         """Return a tensor's dtype, shape and size."""
-        name = self.aliases.get(name, name)
+        name = self.metadata.get(name, name)
         found = self.foreign.get(name) or self.header.tensors.get(name)
         if found is None:
             raise CheckpointError(
@@ -150,7 +148,7 @@ class PickledFile:
         if self._kept(key) is None:
             self._converse((info.name,))
         raw = self._entries[key].view()[span.start - info.start : span.stop - info.start]
-        return as_rows(raw, info, start, stop, codes=codes)
+        return as_rows(lent(raw) if stays(info, codes) else raw, info, start, stop, codes=codes)
 
     def _key(self, kind: str, *tensor: str) -> Key:
         return (kind, *self.identity, self.name, *tensor)
@@ -175,7 +173,7 @@ class PickledFile:
                 raise CheckpointError(f"{self.name}: {refused}")
             memory = min(2 * self.file_bytes + SPARE_MEMORY, self.limits.pickle_memory)
             seconds = self.limits.seconds + self.file_bytes / _SLOWEST
-            with self.on_disk() as path, _Child(path, self.name, memory=memory, seconds=seconds) as child:
+            with self.on_disk() as path, _Loaded(path, self.name, memory=memory) as child, child.within(seconds):
                 text = child.header(most=self.limits.header_bytes)
                 header = self._parse(text)
                 self.check()
@@ -189,7 +187,7 @@ class PickledFile:
                 for name in _wanted(header, self.limits, self.likely) if names is None else names:
                     self._keep(child, header.tensors[name])
 
-    def _keep(self, child: _Child, info: TensorInfo) -> None:
+    def _keep(self, child: _Loaded, info: TensorInfo) -> None:
         key = self._key("table", info.name)
         if self._kept(key) is None:
             with self.cache.write(key, size=info.nbytes) as writer:
@@ -198,70 +196,17 @@ class PickledFile:
             self._entries[key] = writer.entry
 
 
-@dataclass(eq=False)
-class PickledCheckpoint:
-    """Checkpoint of one or several pickled files.
-
-    Attributes:
-        name: Name in messages.
-        files: File of each tensor.
-        open_file: Opens a file.
-        folder: Folder of the configuration, if it is on this machine.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    open_file: Callable[[str], PickledFile]
-    folder: Path | None = None
-    _opened: dict[str, PickledFile] = field(default_factory=dict, repr=False)
-
-    def names(self) -> tuple[str, ...]:
-        """Return the tensors' names, without reading a file."""
-        return tuple(self.files)
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and size; reads its file if necessary."""
-        return self._file(name).info(name)
-
-    def metadata(self) -> Mapping[str, str]:
-        """Return the aliases among the tensors of the files read so far."""
-        return MappingProxyType({k: v for file in self._opened.values() for k, v in file.aliases.items()})
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the checkpoint, or ``None`` if there is none."""
-        path = None if self.folder is None else self.folder / "config.json"
-        found = path is not None and os.path.exists(path)
-        return read_json(path, limit=DEFAULT_LIMITS.config_bytes, kind=dict) if path and found else None
-
-    def file_bytes(self, name: str) -> int:
-        """Return the size of the file that holds a tensor."""
-        return self._file(name).file_bytes
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor, read-only; see ``Checkpoint.read``."""
-        return self._file(name).read(name, start, stop)
-
-    def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
-        """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``Checkpoint.codes``."""
-        return self._file(name).read(name, start, stop, codes=True)
-
-    def _file(self, name: str) -> PickledFile:
-        name = self.metadata().get(name, name)
-        if name not in self.files:
-            raise CheckpointError(f"{self.name} has no tensor {name!r:.80} among its {len(self.files)} tensors")
-        file = self.files[name]
-        if file not in self._opened:
-            self._opened[file] = self.open_file(file)
-        return self._opened[file]
+class PickledCheckpoint(Checkpoint):
+    """Checkpoint of one or several pickled files; what they state beside tensors is their further names."""
 
 
 def one_file(
-    file: str, *, name: str, open_file: Callable[[str], PickledFile], folder: Path | None = None
+    file: str, *, name: str, open_file: Callable[[str], PickledFile], limits: Limits = DEFAULT_LIMITS
 ) -> PickledCheckpoint:
     """Return the checkpoint in a single file, whose header is read."""
     opened = open_file(file)
-    files = dict.fromkeys((*opened.header.tensors, *opened.foreign), file)
-    return PickledCheckpoint(name, files, open_file, folder, {file: opened})
+    names = (*opened.header.tensors, *opened.foreign)
+    return PickledCheckpoint.of_one(name, file, names, opened, open_file, limits)
 
 
 def open_pickled(
@@ -291,11 +236,11 @@ def open_pickled(
     if meta := parts_of(name, _listed(folder)):
         stated = folder / "params.json"
         settings = read_json(stated, limit=limits.config_bytes, kind=dict) if stated.exists() else None
-        return JoinedParts(name, tuple(map(open_file, meta)), folder, limits, settings)
+        return JoinedParts(name, tuple(map(open_file, meta)), limits, settings)
     if path.suffix == ".json":
         index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
-        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, folder)
-    return one_file(name, name=name, open_file=open_file, folder=folder)
+        return PickledCheckpoint(name, weight_map(index, name=name, suffix=".bin"), open_file, limits)
+    return one_file(name, name=name, open_file=open_file, limits=limits)
 
 
 def _listed(folder: Path) -> Iterator[str]:
@@ -318,16 +263,11 @@ def _open_local(folder: Path, cache: Cache, limits: Limits, likely: LikelyTables
 
 def _digest(path: Path) -> str:
     """Return a fingerprint that detects changes without reading the whole file; raise if it is not a pickle."""
-    try:
-        if not path.is_file():
-            raise CheckpointError(f"{path.name}: the file is missing or not a regular file")
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            start = file.read(min(_ENDS, status.st_size))
-            file.seek(max(0, status.st_size - _ENDS))
-            sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(len(start)))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path.name}: cannot be read: {str(error)[:80]!r}") from None
+    with open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        start = file.read(min(_ENDS, status.st_size))
+        file.seek(max(0, status.st_size - _ENDS))
+        sha = hashlib.sha256(b"%d %d " % (status.st_size, status.st_mtime_ns) + start + file.read(len(start)))
     check_start(start[:8], name=path.name)
     return sha.hexdigest()
 
@@ -358,55 +298,13 @@ def copied(entry: Entry, *, name: str) -> Iterator[Path]:
         yield path
 
 
-def start_child(module: str = f"{__package__}.child", function: str = "serve_pickle") -> subprocess.Popen[bytes]:
-    """Start a fresh interpreter that serves one file over its pipes.
+class _Loaded(Child):
+    """A child that has loaded a file, and sends its tensors."""
 
-    Args:
-        module: Module of the function that it calls.
-        function: Name of the function.
-    """
-    # -P and an explicit path, so that no module is imported from the working directory.
-    places = [str(Path(__file__).parents[3]), *(place for place in sys.path if os.path.isabs(place))]
-    run = f"from {module} import {function}; {function}()"
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-P",
-            "-c",
-            f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); {run}",
-            json.dumps(places),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env=environment(os.environ),
-    )
-
-
-class _Child:
-    """Conversation with a child that has loaded a file; a context manager that ends the child."""
-
-    def __init__(self, path: Path, name: str, *, memory: int, seconds: float) -> None:
-        self._name, self._seconds, self._late = name, seconds, False
-        self._process = start_child()
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-        self._timer.start()
-        self._say({"path": str(path), "memory": memory})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        process = self._process
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            with suppress(OSError):
-                pipe.close()
+    def __init__(self, path: Path, name: str, *, memory: int) -> None:
+        super().__init__(start_child(serving.__name__, serving.serve_pickle.__name__))
+        self._name = name
+        self.say({"path": str(path), "memory": memory})
 
     def header(self, *, most: int) -> bytes:
         """Return the unchecked header that the child makes of the file, of at most ``most`` bytes."""
@@ -419,34 +317,22 @@ class _Child:
 
     def tensor(self, name: str, size: int, sink: Callable[[bytes], object]) -> None:
         """Pass the bytes of a tensor to ``sink``."""
-        self._say({"tensor": name})
+        self.say({"tensor": name})
         if (found := self._size()) != size:
             self._fail(f"{name!r:.80} has {found} bytes, but its header says {size}")
         self._receive(size, sink)
-
-    def _end(self) -> None:
-        self._late = True
-        self._process.kill()
 
     def _fail(self, rule: str) -> NoReturn:
         raise CheckpointError(f"{self._name}: {rule}")
 
     def _gone(self) -> NoReturn:
-        if self._late:
-            self._fail(f"loading it took more than {self._seconds:.0f} s and was stopped")
+        if self.late:
+            self._fail(f"loading it took more than {self.seconds:.0f} s and was stopped")
         self._fail("the process loading it ended unexpectedly, possibly out of memory")
-
-    def _say(self, words: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with suppress(OSError):  # the child has exited; the missing answer is handled later
-            self._process.stdin.write(json.dumps(words).encode() + b"\n")
-            self._process.stdin.flush()
 
     def _size(self) -> int:
         """Return the size of the answer that follows; raise the child's error if it sends one."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline(_LINE)
-        if not line.endswith(b"\n"):
+        if (line := self.line(_LINE)) is None:
             self._gone()
         answer = parse_json(line, size=len(line), name=self._name, limit=_LINE, kind=dict)
         size, error = answer.get("bytes"), answer.get("error")
@@ -456,16 +342,9 @@ class _Child:
         return self._fail(said if said.isprintable() else ascii(said))
 
     def _receive(self, size: int, sink: Callable[[bytes], object]) -> None:
-        assert self._process.stdout is not None
         while size:
-            part = self._process.stdout.read(min(size, CHUNK))
+            part = self.answers.read(min(size, CHUNK))
             if not part:
                 self._gone()
             sink(part)
             size -= len(part)
-
-
-def environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return a child's environment: what an interpreter needs to start, and no token or secret."""
-    kept = {name: outer[name] for name in _ENVIRONMENT if name in outer}
-    return kept | {"MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}

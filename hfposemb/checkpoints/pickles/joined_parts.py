@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,35 +17,12 @@ from numpy.typing import NDArray
 from ...errors import CheckpointError
 from ...lazy_attributes import lazy_attribute
 from ..limits import DEFAULT_LIMITS, Limits
-from ..safetensors.checkpoint import Header, TensorInfo, check_read
-from ..strict_json import read_json
+from ..safetensors.checkpoint import CheckpointFile, TensorInfo, check_read
 
 PART = r"consolidated\.(\d\d)\.pth"
 _TOKENS, _NORM, _QUERIES = "tok_embeddings.weight", "norm.weight", "layers.0.attention.wq.weight"
 _BY_COLUMNS = ("wo.weight", "w2.weight")
 _ADVICE = "put all parts, consolidated.00.pth and on, in one folder and open the folder"
-
-
-class Part(Protocol):
-    """One file of a checkpoint: a ``PickledFile``."""
-
-    @property
-    def header(self) -> Header:
-        """Its tensors."""
-
-    @property
-    def aliases(self) -> Mapping[str, str]:
-        """Names of tensors that are other names of the same numbers."""
-
-    @property
-    def file_bytes(self) -> int:
-        """Its size."""
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype and shape."""
-
-    def read(self, name: str, start: int, stop: int | None) -> NDArray[Any]:
-        """Return rows of a tensor."""
 
 
 def parts_of(file: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -80,14 +56,12 @@ class JoinedParts:
     Attributes:
         name: Name in messages.
         parts: The parts, in order.
-        folder: Folder of the parts, if it is on this machine.
         limits: Limits of what is read.
         settings: Content of params.json, if it is at hand.
     """
 
     name: str
-    parts: Sequence[Part]
-    folder: Path | None = None
+    parts: Sequence[CheckpointFile]
     limits: Limits = DEFAULT_LIMITS
     settings: Mapping[str, Any] | None = None
 
@@ -127,12 +101,7 @@ class JoinedParts:
 
     def metadata(self) -> Mapping[str, str]:
         """Return the aliases of the first part."""
-        return self.parts[0].aliases
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the parts, or ``None`` if there is none."""
-        path = None if self.folder is None else self.folder / "config.json"
-        return None if path is None or not path.exists() else read_json(path, limit=self.limits.config_bytes, kind=dict)
+        return self.parts[0].metadata
 
     def file_bytes(self, name: str) -> int:
         """Return the size of all parts."""

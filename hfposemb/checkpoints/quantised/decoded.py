@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from ...errors import CheckpointError, InputError
 from ...lazy_attributes import lazy_attribute
-from ..formats import StoredTensors, WrappedTensors
+from ..formats import ReadTensors, WrappedTensors
 from ..limits import DEFAULT_LIMITS, Limits
 from ..safetensors.checkpoint import TensorInfo
 from ..strict_json import fault, shortened
-from .parts import FLOAT8, QuantisedParts, beside, grouped
+from .parts import FLOAT8, READ, QuantisedParts, beside, grouped
 
 if TYPE_CHECKING:
     from .scaled_codes import ScaledCodes
 
 
-class Stored(StoredTensors, Protocol):
+class Stored(ReadTensors, Protocol):
     """Interface of ``Checkpoint``, ``HubCheckpoint`` and ``PickledCheckpoint``."""
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
@@ -38,16 +38,18 @@ class Decoded(WrappedTensors):
     Attributes:
         stored: The checkpoint as it is stored.
         limits: Limits of what is read.
+        config: Configuration of the model, which may say how tables are quantised.
     """
 
     stored: Stored
     limits: Limits = DEFAULT_LIMITS
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     _layouts: dict[str, ScaledCodes | CheckpointError | None] = field(default_factory=dict, repr=False)
     _infos: dict[str, TensorInfo] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what the checkpoint is pickled as."""
-        return Decoded, (self.stored, self.limits)
+        return Decoded, (self.stored, self.limits, self.config)
 
     def names(self) -> tuple[str, ...]:
         """Return the tensors' names; a quantised table has one, and its parts have none."""
@@ -76,7 +78,7 @@ class Decoded(WrappedTensors):
         layout = self._layout(name)
         return str(layout) if isinstance(layout, CheckpointError) else ""
 
-    def file_bytes(self, name: str) -> int:
+    def file_bytes(self, name: str) -> int | None:
         """Return the size of the file that holds a tensor or its codes."""
         return self.stored.file_bytes(self.parts_of(name)[0])
 
@@ -133,9 +135,8 @@ class Decoded(WrappedTensors):
 
         stored = beside(name, self._stored_names) if group is None else group
         infos = {last: self.stored.info(part) for last, part in stored.items()}
-        metadata, config = self.stored.metadata(), self.stored.config() or {}
         try:
-            layout = layout_of(QuantisedParts(name, infos, config, metadata, self.stored.codes))
+            layout = layout_of(QuantisedParts(name, infos, self.config, self.stored.metadata(), self.stored.codes))
             self._check_width(layout)
         except CheckpointError as error:
             return error
@@ -148,45 +149,39 @@ class Decoded(WrappedTensors):
             raise fault(layout.codes.file, f"{what}; the limit is {most}")
 
 
-def decoded(tensors: StoredTensors, limits: Limits) -> Decoded | StoredTensors:
+def decoded(tensors: ReadTensors, limits: Limits, config: Mapping[str, Any]) -> ReadTensors:
     """Return a checkpoint whose quantised tables are decoded; the same one if the reader of its format decodes them.
 
     Args:
         tensors: The opened checkpoint.
         limits: Limits of what is read.
+        config: Configuration of the model.
     """
     if not hasattr(tensors, "codes") or not getattr(tensors, "stores_codes", True):
         return tensors
-    return Decoded(cast(Stored, tensors), limits)
+    # The rest of a configuration may be long, and is not pickled with every table.
+    return Decoded(cast(Stored, tensors), limits, {name: config[name] for name in READ if name in config})
 
 
-def as_stored(tensors: Listed, name: str) -> TensorInfo:
+def as_stored(tensors: ReadTensors, name: str) -> TensorInfo:
     """Return a tensor as it is stored; the codes of a quantised table."""
     return tensors.stored_info(name) if isinstance(tensors, Decoded) else tensors.info(name)
 
 
-def at_hand(tensors: Listed, name: str) -> bool:
+def at_hand(tensors: ReadTensors, name: str) -> bool:
     """Return whether dtype and shape of a tensor are known without a request."""
     stored, parts = (tensors.stored, tensors.parts_of(name)) if isinstance(tensors, Decoded) else (tensors, (name,))
     known = getattr(stored, "at_hand", None)
     return known is None or all(known(part) for part in parts)
 
 
-class Listed(Protocol):
-    """Anything that describes its tensors, such as ``Decoded`` and ``LiveTensors``."""
-
-    def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        ...
-
-
-def refusal(tensors: Listed, name: str) -> str:
+def refusal(tensors: ReadTensors, name: str) -> str:
     """Return why a tensor of a checkpoint or live model cannot be read as vectors, on one line; "" if it can."""
     own = getattr(tensors, "refusal", None)
     return str(own(name)) if own is not None else _not_plain(tensors.info(name))
 
 
-def table_refusal(tensors: Listed, name: str) -> str:
+def table_refusal(tensors: ReadTensors, name: str) -> str:
     """Return why a tensor cannot be read as a table: its ``refusal``, or that it has no numbers; "" if it can."""
     info = tensors.info(name)
     if (said := refusal(tensors, name)) or 0 not in info.shape:

@@ -221,3 +221,6 @@ class QuantisedParts:
 
 
 _WIDTHS = ("hidden_size", "n_embd", "d_model", "dim")
+
+READ = ("quantization", "quantization_config", "text_config", "dtype", "torch_dtype", *_WIDTHS)
+"""Fields of a configuration that are read."""

@@ -1,7 +1,6 @@
-"""Local safetensors checkpoints: a strict header parser and a zero-copy reader.
+"""Safetensors checkpoints: a strict header parser and a zero-copy reader of files by ranges, here or on the Hub.
 
-The format: https://huggingface.co/docs/safetensors#format. ``header_length`` and ``parse_header`` access no file;
-ranged reads from the Hub use them too.
+The format: https://huggingface.co/docs/safetensors#format. ``header_length`` and ``parse_header`` access no file.
 """
 
 from __future__ import annotations
@@ -9,22 +8,22 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...memory_maps import lent, mapped
 from ...tables.saved.writing import METADATA_BYTES
 from ..file_choice import foreign_file, is_index, locate_safetensors, weight_map
+from ..file_ranges import FileRanges, LocalRanges
 from ..limits import DEFAULT_LIMITS, Limits
-from ..strict_json import fault, foreign, open_regular, parse_json, read_json, shortened
+from ..strict_json import fault, foreign, parse_json, read_json, shortened
 
 BITS = {
     **dict.fromkeys(("BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
@@ -42,7 +41,6 @@ _STORED: dict[str, np.dtype[Any]] = {
     **dict.fromkeys(("U8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"), np.dtype("u1")),
 }
 
-_WIDENED = ("F16", "BF16")
 PLAIN = frozenset(("F64", "F32", "F16", "BF16"))
 """Stored dtypes of plain, unquantised vectors."""
 
@@ -261,17 +259,15 @@ def as_rows(
     start: int,
     stop: int | None,
     *,
-    shared: bool = True,
     codes: bool = False,
 ) -> NDArray[Any]:
     """Return the stored bytes of rows ``[start, stop)`` as read-only rows, widened by ``widen`` unless they are codes.
 
     Args:
-        raw: The bytes of these rows.
+        raw: The bytes of these rows, which has no other users if ``stays``.
         info: The tensor.
         start: First row.
         stop: End of the rows, exclusive; ``None`` for all.
-        shared: Whether ``raw`` has other users; the rows are then in separate memory, see ``memory_maps.lent``.
         codes: Whether to return the numbers as they are stored, in the memory of ``raw``: BF16 as uint16, 8-bit floats
             as bytes, F4 as bytes of two numbers each.
     """
@@ -284,38 +280,128 @@ def as_rows(
         rows.flags.writeable = False
         return rows
     rows = widen(rows, info.dtype)
-    if shared and np.may_share_memory(rows, raw):
-        rows = lent(rows)
     rows.flags.writeable = False
     return rows
 
 
-@dataclass(frozen=True)
-class _Shard:
-    """A file's header and the time of its last modification."""
+class CheckpointFile(Protocol):
+    """One file of a checkpoint, a ``Shard`` or a ``PickledFile``."""
 
-    header: Header
-    modified: int
+    @property
+    def header(self) -> Header:
+        """Its tensors, as a safetensors file states them."""
+        ...
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file in bytes."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file states beside its tensors: further names of tensors, among others."""
+        ...
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location. Raises ``CheckpointError`` if there is none."""
+        ...
+
+    def read(self, name: str, start: int = 0, stop: int | None = None, *, codes: bool = False) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only; with ``codes`` as they are stored."""
+        ...
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """Local checkpoint; a shard's header is read when one of its tensors is first used.
+def stays(info: TensorInfo, codes: bool = False) -> bool:
+    """Return whether ``as_rows`` returns the bytes of rows as they are, for the caller to keep and to change."""
+    return not codes and info.dtype in ("F64", "F32")
 
-    All errors are ``CheckpointError``, except ``InputError`` for rows that do not exist.
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """A safetensors file that is read by ranges of bytes, on this machine or on the Hub.
 
     Attributes:
-        name: Name in messages.
-        folder: Folder of the files.
-        files: File of each tensor.
+        name: Name of the file in messages.
+        header: Its header.
+        file: Its bytes.
         limits: Limits of what is read.
     """
 
     name: str
-    folder: Path
-    files: Mapping[str, str]
+    header: Header
+    file: FileRanges
     limits: Limits = DEFAULT_LIMITS
-    _shards: dict[str, _Shard] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of the file in bytes."""
+        return self.header.file_bytes
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The header's ``__metadata__``."""
+        return self.header.metadata
+
+    def info(self, name: str) -> TensorInfo:
+        """Return a tensor's dtype, shape and location."""
+        if name not in self.header.tensors:
+            rule = f"the index says that {shortened(name)} is in this shard, but its header does not list it"
+            raise fault(self.name, rule)
+        return self.header.tensors[name]
+
+    def read(self, name: str, start: int = 0, stop: int | None = None, *, codes: bool = False) -> NDArray[Any]:
+        """Return rows ``[start, stop)`` of a tensor, read-only; see ``as_rows``."""
+        info = self.info(name)
+        span = check_read(info, start, stop, limits=self.limits, codes=codes)
+        raw = self.file.read(span, whole=range(info.start, info.stop), name=name, own=stays(info, codes))
+        return as_rows(raw, info, start, stop, codes=codes)
+
+
+def open_shard(file: FileRanges, name: str, limits: Limits) -> Shard:
+    """Open a safetensors file; reads its header and nothing else.
+
+    Args:
+        file: The file.
+        name: Its name in messages.
+        limits: Limits of what is read.
+    """
+    start = file.read(range(min(8, file.size))).tobytes()
+    length = header_length(start, file_bytes=file.size, name=name, limits=limits)
+    text = file.read(range(8, 8 + length)).tobytes()
+    parse = _parsed_before if length <= _KEPT_BYTES else parse_header
+    return Shard(name, parse(text, file_bytes=file.size, name=name, limits=limits), file, limits)
+
+
+_KEPT_BYTES = 2**18
+"""Maximum size of a header that is kept with what was parsed from it."""
+
+# A header depends on nothing but its bytes and the file's size, both of which are read each time.
+_parsed_before = lru_cache(maxsize=16)(parse_header)
+
+
+def _open_local(folder: Path, limits: Limits, file: str) -> Shard:
+    return open_shard(LocalRanges.open(folder / file), file, limits)
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Checkpoint of one or several files; a file is opened when one of its tensors is first used.
+
+    All errors are ``CheckpointError``, except ``InputError`` for rows that do not exist; of files on the Hub they are
+    ``SourceError``.
+
+    Attributes:
+        name: Name in messages.
+        files: File of each tensor.
+        open_file: Opens a file by its name.
+        limits: Limits of what is read.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    open_file: Callable[[str], CheckpointFile]
+    limits: Limits = DEFAULT_LIMITS
+    _opened: dict[str, CheckpointFile] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(cls, path: Path, *, limits: Limits = DEFAULT_LIMITS, located: Path | None = None) -> Checkpoint:
@@ -330,14 +416,28 @@ class Checkpoint:
         if located is None:
             located = locate_safetensors(Path(path)) if os.path.isdir(path) else Path(path)
         path = located.absolute()  # the working directory may change before later reads
+        open_file = partial(_open_local, path.parent, limits)
         if is_index(path.name):
             index: dict[str, Any] = read_json(path, limit=limits.header_bytes, kind=dict, unique=True)
-            return cls(name, path.parent, MappingProxyType(weight_map(index, name=path.name)), limits)
+            files = MappingProxyType(weight_map(index, name=path.name))
+            return cls(name, files, open_file, limits)
         if path.suffix != ".safetensors" and os.path.exists(path):
             raise fault(path.name, foreign_file(path.name))
-        shard = _read_shard(path, limits)
-        files = dict.fromkeys(shard.header.tensors, path.name)
-        return cls(name, path.parent, MappingProxyType(files), limits, {path.name: shard})
+        shard = open_file(path.name)
+        return cls.of_one(name, path.name, shard.header.tensors, shard, open_file, limits)
+
+    @classmethod
+    def of_one(
+        cls,
+        name: str,
+        file: str,
+        tensors: Iterable[str],
+        opened: CheckpointFile,
+        open_file: Callable[[str], CheckpointFile],
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Self:
+        """Return the checkpoint in a single file, which is open."""
+        return cls(name, MappingProxyType(dict.fromkeys(tensors, file)), open_file, limits, {file: opened})
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the location of the files and their modification times, which ``read`` verifies, but no tensor."""
@@ -349,26 +449,21 @@ class Checkpoint:
         return MappingProxyType({name: self.info(name) for name in self.files})
 
     def names(self) -> tuple[str, ...]:
-        """Return the tensors' names, without reading a shard."""
+        """Return the tensors' names, without reading a file."""
         return tuple(self.files)
 
     def info(self, name: str) -> TensorInfo:
-        """Return a tensor's dtype, shape and location."""
-        shard = self._shard(name)
-        if name not in shard.header.tensors:
-            raise fault(
-                self.files[name],
-                f"the index says that {shortened(name)} is in this shard, but its header does not list it",
-            )
-        return shard.header.tensors[name]
+        """Return a tensor's dtype, shape and location; opens its file if necessary."""
+        file, name = self._held(name)
+        return file.info(name)
 
     def metadata(self) -> Mapping[str, str]:
-        """Return ``__metadata__``, merged over the headers read so far."""
-        return MappingProxyType({k: v for shard in self._shards.values() for k, v in shard.header.metadata.items()})
+        """Return what the files state beside their tensors, merged over those opened so far."""
+        return MappingProxyType({k: v for file in self._opened.values() for k, v in file.metadata.items()})
 
     def file_bytes(self, name: str) -> int:
         """Return the size of the file that holds a tensor."""
-        return self._shard(name).header.file_bytes
+        return self._held(name)[0].file_bytes
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor, read-only and exact.
@@ -377,40 +472,28 @@ class Checkpoint:
         aligned, so modifying the array changes neither the file nor later reads. The file must not be truncated while
         the array is in use.
         """
-        return self._rows(name, start, stop)
+        file, name = self._held(name)
+        return file.read(name, start, stop)
 
     def codes(self, name: str, start: int = 0, stop: int | None = None) -> NDArray[Any]:
         """Return rows ``[start, stop)`` of a tensor as they are stored, read-only; see ``as_rows``."""
-        return self._rows(name, start, stop, codes=True)
+        file, name = self._held(name)
+        return file.read(name, start, stop, codes=True)
 
-    def _rows(self, name: str, start: int, stop: int | None, *, codes: bool = False) -> NDArray[Any]:
-        info = self.info(name)
-        span = check_read(info, start, stop, limits=self.limits, codes=codes)
-        with open_regular(self.folder / info.file) as file:
-            status, shard = os.fstat(file.fileno()), self._shards[info.file]
-            if status.st_size != shard.header.file_bytes or status.st_mtime_ns != shard.modified:
-                raise fault(info.file, "the file changed since it was opened; open it again")
-            lent_out = not codes and info.dtype not in _WIDENED
-            raw = mapped(file.fileno(), span.start, len(span), private=lent_out)
-        return as_rows(raw, info, start, stop, shared=False, codes=codes)
-
-    def header(self, file: str) -> Header:
-        """Return the header of one of the files."""
-        if file not in self._shards:
-            self._shards[file] = _read_shard(self.folder / file, self.limits)
-        return self._shards[file].header
-
-    def config(self) -> dict[str, Any] | None:
-        """Return config.json next to the checkpoint, or ``None`` if there is none."""
-        path = self.folder / "config.json"
-        return read_json(path, limit=self.limits.config_bytes, kind=dict) if os.path.exists(path) else None
-
-    def _shard(self, name: str) -> _Shard:
+    def is_open(self, name: str) -> bool:
+        """Return whether the file of a tensor is open, so that ``info`` reads nothing; also of an unknown tensor."""
         file = self.files.get(name)
-        if file is None:
+        return file is None or file in self._opened
+
+    def _held(self, name: str) -> tuple[CheckpointFile, str]:
+        """Return the file that holds a tensor, and its name there if it has several."""
+        stored = name if name in self.files else self.metadata().get(name, "")
+        if stored not in self.files:
             raise fault(self.name, f"has no tensor {shortened(name)} among its {len(self.files)} tensors")
-        self.header(file)
-        return self._shards[file]
+        file = self.files[stored]
+        if file not in self._opened:
+            self._opened.setdefault(file, self.open_file(file))  # of two threads, the first
+        return self._opened[file], stored
 
 
 def _broken(tensor: str, entry: Any, limits: Limits) -> str:
@@ -462,25 +545,3 @@ def _check_cover(tensors: Mapping[str, TensorInfo], start: int, stop: int, *, na
     if reached != stop:
         rule = f"the tensors take {reached - start} bytes, but the file has {stop - start} for them; download it again"
         raise fault(name, rule)
-
-
-def _read_shard(path: Path, limits: Limits) -> _Shard:
-    """Read a file's header and nothing else."""
-    with open_regular(path) as file:
-        status = os.fstat(file.fileno())
-        length = header_length(
-            file.read(min(8, status.st_size)), file_bytes=status.st_size, name=path.name, limits=limits
-        )
-        text = file.read(length)
-    if len(text) != length:
-        raise fault(path.name, f"the header has {length} bytes, but only {len(text)} could be read")
-    parse = _parsed_before if length <= _KEPT_BYTES else parse_header
-    header = parse(text, file_bytes=status.st_size, name=path.name, limits=limits)
-    return _Shard(header, status.st_mtime_ns)
-
-
-_KEPT_BYTES = 2**18
-"""Maximum size of a header that is kept with what was parsed from it."""
-
-# A header depends on nothing but its bytes and the file's size, both of which are read each time.
-_parsed_before = lru_cache(maxsize=16)(parse_header)

@@ -11,28 +11,22 @@ from pathlib import Path
 from .declared import Declared, tokenizer_class
 
 FAIRSEQ: Mapping[str, str] = {
-    "bos_token": "<s>",
-    "eos_token": "</s>",
-    "unk_token": "<unk>",
-    "sep_token": "</s>",
-    "pad_token": "<pad>",
-    "cls_token": "<s>",
-    "mask_token": "<mask>",
+    **{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>"},
+    **{"cls_token": "<s>", "mask_token": "<mask>"},
 }
 _BERT: Mapping[str, str] = {
-    "unk_token": "[UNK]",
-    "sep_token": "[SEP]",
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
+    **{"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]"}
 }
 _TEXT_END: Mapping[str, str] = {"eos_token": "<|endoftext|>"}
 _SPOKEN: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
-_WORDPIECE = (
-    *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra"),
-    *("LayoutLM", "LayoutLMv2", "Lxmert", "MobileBert", "RoFormer", "SqueezeBert"),
+LIKE_BERT = (
+    *("Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DistilBert", "Electra", "LayoutLM", "Lxmert"),
+    *("MobileBert", "SqueezeBert"),
 )
+"""Classes that have BERT's special tokens and tokenise as it does."""
+
+_WORDPIECE = (*LIKE_BERT, "DPRReader", "LayoutLMv2", "RoFormer")
 
 _OF_CLASSES: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys((*_WORDPIECE, "BertJapanese"), _BERT),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...errors import SourceError, one_line
 from ...tables.inputs import Pieces
 from ...text import display
+from .class_tokens import LIKE_BERT
 from .small_files import is_regular_file, read_bounded, read_lines, read_tokenizer_json
 from .vocabulary import SURROGATES, Vocabulary
 from .vocabulary_files import read_vocabulary
@@ -71,22 +72,7 @@ def rust(what: str) -> Iterator[None]:
         raise SourceError(f"the tokenizer in {what} failed ({reason}); give token ids instead of a text") from error
 
 
-WORDPIECE = frozenset(
-    {
-        "BertTokenizer",
-        "ConvBertTokenizer",
-        "DPRContextEncoderTokenizer",
-        "DPRQuestionEncoderTokenizer",
-        "DistilBertTokenizer",
-        "ElectraTokenizer",
-        "FunnelTokenizer",
-        "LayoutLMTokenizer",
-        "LxmertTokenizer",
-        "MPNetTokenizer",
-        "MobileBertTokenizer",
-        "SqueezeBertTokenizer",
-    }
-)
+WORDPIECE = frozenset(f"{name}Tokenizer" for name in (*LIKE_BERT, "Funnel", "MPNet"))
 """Tokenizer classes that tokenise like BERT's."""
 
 

@@ -47,13 +47,8 @@ class Layout:
 
 
 _BERT: Mapping[str, str] = {
-    "bos_token": "[CLS]",
-    "eos_token": "[SEP]",
-    "unk_token": "<unk>",
-    "sep_token": "[SEP]",
-    "pad_token": "<pad>",
-    "cls_token": "[CLS]",
-    "mask_token": "[MASK]",
+    **{"bos_token": "[CLS]", "eos_token": "[SEP]", "unk_token": "<unk>", "sep_token": "[SEP]", "pad_token": "<pad>"},
+    **{"cls_token": "[CLS]", "mask_token": "[MASK]"},
 }
 _FAIRSEQ = ("bos_token", "pad_token", "eos_token", "unk_token")
 _ENDS: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
@@ -70,10 +65,14 @@ _PLBART = "__java__ __python__ __en_XX__"
 _PLBART_MULTI = f"{_PLBART} __javascript__ __php__ __ruby__ __go__"
 _UNMASKED = {role: token for role, token in FAIRSEQ.items() if role != "mask_token"}
 
+_XLNET: Mapping[str, str] = {**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"}
+_GEMMA: Mapping[str, str] = {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
+_MADE_UP = tuple(f"<madeupword{number}>" for number in range(7))
+
 LAYOUTS: Mapping[str, Layout] = {
-    "XLMRobertaTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
-    "LayoutXLMTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
-    "MLukeTokenizer": Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ),
+    **dict.fromkeys(
+        ("XLMRobertaTokenizer", "LayoutXLMTokenizer", "MLukeTokenizer"), Layout(_FAIRSEQ, 3, ("mask_token",), FAIRSEQ)
+    ),
     "NllbTokenizer": Layout(_FAIRSEQ, 3, (), FAIRSEQ),
     "MBartTokenizer": Layout(_FAIRSEQ, 3, (*_MBART.split(), "mask_token"), FAIRSEQ),
     "MBart50Tokenizer": Layout(
@@ -83,49 +82,37 @@ LAYOUTS: Mapping[str, Layout] = {
         {role: token for role, token in FAIRSEQ.items() if role != "bos_token"},
     ),
     "PLBartTokenizer": Layout(_FAIRSEQ, 3, (*_PLBART.split(), "mask_token"), FAIRSEQ),
-    "XGLMTokenizer": Layout(
-        _FAIRSEQ,
-        3,
-        tuple(f"<madeupword{number}>" for number in range(7)),
-        _UNMASKED,
-    ),
-    "SeamlessM4TTokenizer": Layout(
-        ("<pad>", "<unk>", "<s>", "</s>"),
-        3,
-        (),
-        _UNMASKED,
-    ),
+    "XGLMTokenizer": Layout(_FAIRSEQ, 3, _MADE_UP, _UNMASKED),
+    "SeamlessM4TTokenizer": Layout(("<pad>", "<unk>", "<s>", "</s>"), 3, (), _UNMASKED),
     "CamembertTokenizer": Layout(
         ("<s>NOTUSED", "pad_token", "</s>NOTUSED", "unk_token", "<unk>NOTUSED"), 1, ("mask_token",), FAIRSEQ
     ),
     "BarthezTokenizer": Layout(roles=FAIRSEQ),
-    "T5Tokenizer": Layout(roles=_PADDED),
-    "VideoPrismTokenizer": Layout(roles=_PADDED),
+    **dict.fromkeys(("T5Tokenizer", "UdopTokenizer", "VideoPrismTokenizer"), Layout(roles=_PADDED)),
     "PegasusTokenizer": Layout(skipped=2, roles=_PADDED),
     "DebertaV2Tokenizer": Layout(roles={**_BERT, "unk_token": "[UNK]", "pad_token": "[PAD]"}),
-    "AlbertTokenizer": Layout(roles=_BERT),
-    "FNetTokenizer": Layout(roles=_BERT),
-    "RemBertTokenizer": Layout(roles=_BERT),
+    **dict.fromkeys(("AlbertTokenizer", "FNetTokenizer", "RemBertTokenizer"), Layout(roles=_BERT)),
     "BigBirdTokenizer": Layout(roles={**_BERT, **_ENDS}),
-    "XLNetTokenizer": Layout(roles={**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"}),
-    "CpmTokenizer": Layout(roles={**FAIRSEQ, "sep_token": "<sep>", "cls_token": "<cls>"}),
-    "LlamaTokenizer": Layout(roles=_ENDS),
-    "CodeLlamaTokenizer": Layout(roles=_ENDS),
-    "GemmaTokenizer": Layout(
-        roles={"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
-        | {"mask_token": "<mask>"}
-    ),
+    **dict.fromkeys(("XLNetTokenizer", "CpmTokenizer"), Layout(roles=_XLNET)),
+    **dict.fromkeys(("LlamaTokenizer", "CodeLlamaTokenizer"), Layout(roles=_ENDS)),
+    "GemmaTokenizer": Layout(roles={**_GEMMA, "mask_token": "<mask>"}),
     "ReformerTokenizer": Layout(roles={"eos_token": "</s>", "unk_token": "<unk>"}),
     "BertGenerationTokenizer": Layout(roles={**_ENDS, "pad_token": "<pad>", "sep_token": "<::::>"}),
     "GPTSw3Tokenizer": Layout(roles={**_ENDS, "eos_token": "<|endoftext|>", "pad_token": "<pad>"}),
     "SpeechT5Tokenizer": Layout(roles={**_ENDS, "pad_token": "<pad>"}),
     "SiglipTokenizer": Layout(roles={**_PADDED, "pad_token": "</s>"}),
-    "UdopTokenizer": Layout(roles=_PADDED),
     # Its code, published with the model, appends these to the pieces.
     "ChatGLMTokenizer": Layout(tail=("[MASK]", "[gMASK]", "[sMASK]", "sop", "eop")),
 }
 
+_NAMED_ALIKE = (
+    *("Barthez", "Camembert", "ChatGLM", "FNet", "MBart", "PLBart", "Reformer", "RemBert", "Siglip", "SpeechT5"),
+    *("Udop", "VideoPrism", "XGLM", "XLNet"),
+)
+"""Classes after whose names the model types are called."""
+
 OF_TYPES: Mapping[str, str] = {
+    **{name.lower(): f"{name}Tokenizer" for name in _NAMED_ALIKE},
     **dict.fromkeys(
         ("xlm-roberta", "xlm-roberta-xl", "xmod", "gte", "trocr", "metaclip_2", "jina_embeddings_v3", "altclip"),
         "XLMRobertaTokenizer",
@@ -135,25 +122,11 @@ OF_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("nllb", "nllb-moe"), "NllbTokenizer"),
     **dict.fromkeys(("seamless_m4t", "seamless_m4t_v2"), "SeamlessM4TTokenizer"),
     **dict.fromkeys(("albert", "yoso"), "AlbertTokenizer"),
-    "barthez": "BarthezTokenizer",
     "bert-generation": "BertGenerationTokenizer",
     "big_bird": "BigBirdTokenizer",
-    "camembert": "CamembertTokenizer",
     "code_llama": "CodeLlamaTokenizer",
-    "chatglm": "ChatGLMTokenizer",
     "deberta-v2": "DebertaV2Tokenizer",
-    "fnet": "FNetTokenizer",
     "gpt-sw3": "GPTSw3Tokenizer",
-    "mbart": "MBartTokenizer",
-    "plbart": "PLBartTokenizer",
-    "reformer": "ReformerTokenizer",
-    "rembert": "RemBertTokenizer",
-    "siglip": "SiglipTokenizer",
-    "speecht5": "SpeechT5Tokenizer",
-    "udop": "UdopTokenizer",
-    "videoprism": "VideoPrismTokenizer",
-    "xglm": "XGLMTokenizer",
-    "xlnet": "XLNetTokenizer",
 }
 """Classes by model type, for folders that state none; the pieces of all other types are numbered as they stand."""
 

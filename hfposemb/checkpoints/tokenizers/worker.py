@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import IO, Any
 
 from ...errors import InputError, SourceError
 from ...tables.inputs import Pieces
+from ..children import Child, start_child
 from .loading import ready_made, rust, tokenizer_of
 from .vocabulary_files import read_vocabulary
 
@@ -103,7 +100,7 @@ class Cutter:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._child: _Child | None = None
+        self._child: _Tokenising | None = None
         self._last: weakref.finalize[[], Cutter] | None = None
         self._lock = threading.Lock()
 
@@ -139,9 +136,9 @@ class Cutter:
                 answer = child.ask(question, seconds=seconds)
             return self._checked(child, answer)
 
-    def _loaded(self) -> _Child:
+    def _loaded(self) -> _Tokenising:
         self._end()
-        child = self._child = _Child()
+        child = self._child = _Tokenising()
         self._last = weakref.finalize(self, child.end)
         seconds = LOAD_SECONDS + SECONDS_A_ROW * MOST_ROWS
         try:
@@ -154,7 +151,7 @@ class Cutter:
             raise InputError(f"the model has no supported tokenizer; {_ADVICE}")
         return child
 
-    def _checked(self, child: _Child, answer: dict[str, Any] | None) -> dict[str, Any]:
+    def _checked(self, child: _Tokenising, answer: dict[str, Any] | None) -> dict[str, Any]:
         if answer is None:
             self._end()
             raise SourceError(child.verdict())
@@ -168,34 +165,19 @@ class Cutter:
         self._child = self._last = None
 
 
-class _Child:
-    """The child process; requests and answers are lines of JSON.
+class _Tokenising(Child):
+    """The child process.
 
     It holds no reference to its ``Cutter``, so that it ends when the ``Cutter`` is garbage-collected.
     """
 
     def __init__(self) -> None:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
-        secrets = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-        # Thread pools take memory even if they are not used.
-        single = dict.fromkeys(("RAYON_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-        kept = {name: value for name, value in os.environ.items() if name not in secrets}
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", start],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**kept, **single, "TOKENIZERS_PARALLELISM": "false"},
-                start_new_session=True,
-            )
+            super().__init__(start_child(__name__, _serve.__name__))
         except OSError as error:
             raise SourceError(
                 f"no process could be started to tokenise the text: {error.strerror}; {_ADVICE}"
             ) from error
-        self._late = False
-        self._answers: SimpleQueue[bytes | None] = SimpleQueue()
-        threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
 
     def alive(self) -> bool:
         """Return whether the child is running."""
@@ -207,45 +189,21 @@ class _Child:
 
     def ask(self, question: dict[str, str], *, seconds: float) -> dict[str, Any] | None:
         """Return the answer; ``None`` if the child ended or was ended because it took too long."""
-        until = time.monotonic() + _WALL * seconds + 1
-        stdin = self._process.stdin
-        assert stdin is not None
-        with suppress(OSError, ValueError):  # if the child has ended, its reader thread queues None
-            stdin.write(json.dumps(question).encode() + b"\n")
-            stdin.flush()
-        try:
-            line = self._answers.get(timeout=max(0.0, until - time.monotonic()))
-        except Empty:
-            self._late = True
+        with self.within(_WALL * seconds + 1):
+            self.say(question)
+            line = self.line(_LONGEST_ANSWER)
+        if line is None or self.late:
             self.end()
             return None
-        return None if line is None else json.loads(line)
+        found: dict[str, Any] = json.loads(line)
+        return found
 
     def verdict(self) -> str:
         """Return why there was no answer."""
         code = self._process.poll()
-        if self._late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
+        if self.late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
             return f"the tokenizer took too long and was stopped; {_ADVICE}"
         return f"the tokenizer crashed or ran out of memory and was stopped; {_ADVICE}"
-
-    def end(self) -> None:
-        """Kill the child and wait until it is gone."""
-        process = self._process
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        if process.stdin is not None:
-            with suppress(OSError):
-                process.stdin.close()
-
-
-def _listen(process: subprocess.Popen[bytes], answers: SimpleQueue[bytes | None]) -> None:
-    assert process.stdout is not None
-    with suppress(OSError, ValueError), process.stdout as stdout:
-        while (line := stdout.readline(_LONGEST_ANSWER)).endswith(b"\n"):
-            answers.put(line)
-    process.wait()
-    answers.put(None)
 
 
 # --- in the child -----------------------------------------------------------------------------------------------------

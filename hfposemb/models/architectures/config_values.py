@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...checkpoints.gguf.config import ARCHITECTURE
@@ -74,6 +74,25 @@ def whole_number(config: Mapping[str, Any], name: str, *, low: int = 0, high: in
     """Return an integer of the configuration within bounds, else ``None``."""
     value = config.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high else None
+
+
+def first_whole(config: Mapping[str, Any], names: Iterable[str], *, high: int = 10_000_000) -> int | None:
+    """Return the first of several fields that is an integer from 1 to ``high``, else ``None``."""
+    found = (whole_number(config, name, low=1, high=high) for name in names)
+    return next((number for number in found if number is not None), None)
+
+
+def patches_of(config: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the rows and columns of patches of the configured image; ``None`` if sizes are not stated."""
+    image, patch = (_sides(config.get(name)) for name in ("image_size", "patch_size"))
+    return None if image is None or patch is None else (image[0] // patch[0], image[1] // patch[1])
+
+
+def _sides(size: object) -> tuple[int, int] | None:
+    """Return height and width of a stated size, ``None`` if it is none."""
+    sides = tuple(size) if isinstance(size, list | tuple) else (size, size)
+    whole = [side for side in sides if isinstance(side, int) and not isinstance(side, bool) and 0 < side < 2**16]
+    return (whole[0], whole[1]) if len(whole) == len(sides) == 2 else None
 
 
 def real_number(config: Mapping[str, Any], name: str, *, low: float, high: float) -> float | None:

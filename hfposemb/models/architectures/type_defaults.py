@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...checkpoints.gguf.config import ARCHITECTURE
-from .config_values import whole_number
+from .config_values import class_of, whole_number
 
 Fields = dict[str, Any]
 
@@ -150,8 +150,7 @@ def type_of_class(config: Mapping[str, Any]) -> str:
         >>> type_of_class({"architectures": ["XLMRobertaForMaskedLM"]})
         'xlm-roberta'
     """
-    stated = config.get("architectures")
-    name = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else ""
+    name = class_of(config)
     for end in range(min(len(name), 100), 0, -1):
         if (found := _by_class().get(name[:end].lower())) and _CLASS_ENDING.fullmatch(name[end:]):
             return found

@@ -23,7 +23,7 @@ from ...checkpoints.quantised.decoded import Decoded
 from ...errors import CheckpointError, InputError
 from ...tables.lookups.lookup_table import Head, NgramHash, RowLookup, TokenRows
 from ..architectures.config_values import class_of
-from ..opened_model import Opened
+from ..opened_model import Opened, itself
 from .names import Named
 
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
@@ -227,16 +227,12 @@ def _qwen4(opened: Opened, named: Named) -> Expected:
     heads, factors = _stored(opened, named, heads, factors)
     rule = NgramHash(heads, "xor", fill=end, ends=(end,), count=vocabulary)
     facts = _facts(rule, "XOR of id × multiplier", multipliers=list(factors), layer=named.layer)
-    lookup = RowLookup(_sentence(facts, f"token {end}"), facts, make=partial(_itself, rule))
+    lookup = RowLookup(_sentence(facts, f"token {end}"), facts, make=partial(itself, rule))
     rows = -(-sum(sizes) // divisor) * divisor
     parts = len(named.tensors)
     part = -(-rows // parts)
     last = rows - part * (parts - 1)
     return Expected(lookup, (*[part] * (parts - 1), last) if last > 0 else None, width // count)
-
-
-def _itself(rule: NgramHash | TokenRows) -> NgramHash | TokenRows:
-    return rule
 
 
 def _stored(
@@ -304,7 +300,7 @@ def _longcat(opened: Opened, named: Named) -> Expected:
     ids = _whole(config, "vocab_size", high=2**31)
     rule = NgramHash(_placed(heads), "sum", fill=0, ends=(end,), ignored=ignored, skips_zero=several, count=ids)
     facts = _facts(rule, f"sum of id × {vocabulary:,}^distance", **({"ignored": list(ignored)} if several else {}))
-    lookup = RowLookup(_sentence(facts, "0"), facts, make=partial(_itself, rule))
+    lookup = RowLookup(_sentence(facts, "0"), facts, make=partial(itself, rule))
     return Expected(lookup, tuple(modulus for _, modulus, _ in heads))
 
 
@@ -395,7 +391,7 @@ def _blt(opened: Opened, named: Named) -> Expected:
             heads.append((order, size, tuple(one - 2**64 if one >= 2**63 else one for one in powers)))
     rule = NgramHash(_placed(heads), "sum", fill=0)
     facts = _facts(rule, "sum of id × prime^place")
-    return Expected(RowLookup(_sentence(facts, "0"), facts, make=partial(_itself, rule)), (size * len(heads),))
+    return Expected(RowLookup(_sentence(facts, "0"), facts, make=partial(itself, rule)), (size * len(heads),))
 
 
 def _per_layer(opened: Opened, named: Named) -> Expected:
@@ -416,7 +412,7 @@ def _per_layer(opened: Opened, named: Named) -> Expected:
         outside += f"; tokens of images, video and audio look up row {next(iter(rule.replaced.values()))}"
     said = f"each token: {layers} layers × {width} numbers, times {math.sqrt(width):g}{outside}"
     facts |= {"rows_looked_up": count, "outside": rule.outside, "replaced": list(rule.replaced)}
-    return Expected(RowLookup(said, facts, make=partial(_itself, rule)), (count,), layers * width, layers)
+    return Expected(RowLookup(said, facts, make=partial(itself, rule)), (count,), layers * width, layers)
 
 
 def _placeholders(opened: Opened, text: Mapping[str, Any]) -> Iterator[tuple[int, int]]:

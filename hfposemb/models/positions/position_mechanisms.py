@@ -34,7 +34,7 @@ from ...tables.encodings import (
 from ...tables.rotary import Rotary
 from ...tables.table import EmbeddingTable, Provenance
 from ...text import one_line
-from ..architectures.config_values import name_of, real_number
+from ..architectures.config_values import name_of, patches_of, real_number
 from ..architectures.families import CONVOLUTION, RELATIVE, RelativeRule, is_known, row_offset
 from ..architectures.table_names import Candidate, tower_of
 from ..architectures.type_defaults import is_published, rotates
@@ -325,19 +325,8 @@ def _by_numbers(table: EmbeddingTable, grid: Grid | None) -> tuple[Literal["sinu
 
 def _patch_grid(opened: Opened, tower: str, rows: int) -> Grid | None:
     """Return the grid of patches for the configured image size, with up to three other rows before them."""
-    config = opened.part(tower)
-    image, patch = _pair(config.get("image_size")), _pair(config.get("patch_size"))
-    if image is None or patch is None:
-        return None
-    down, across = image[0] // patch[0], image[1] // patch[1]
+    down, across = patches_of(opened.part(tower)) or (0, 0)
     return Grid(down, across, rows - down * across) if 0 <= rows - down * across <= 3 and down and across else None
-
-
-def _pair(value: object) -> tuple[int, int] | None:
-    pair = value if isinstance(value, list | tuple) else (value, value)
-    if len(pair) == 2 and all(isinstance(one, int) and not isinstance(one, bool) and 0 < one < 2**16 for one in pair):
-        return int(cast(int, pair[0])), int(cast(int, pair[1]))
-    return None
 
 
 def _alibi(opened: Opened) -> PositionEncoding:

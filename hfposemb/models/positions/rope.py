@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...tables.encodings import PositionEncoding, Unmeasured
 from ...tables.rotary import Arrangement, DynamicScaling, LongFactors, PairAxes, Rotary
-from ..architectures.config_values import real_number, whole_number
+from ..architectures.config_values import first_whole, real_number
 from ..architectures.families import ROTARY_FIELDS
 from ..architectures.type_defaults import turns_whole_heads
 
@@ -128,6 +129,7 @@ INTERLEAVES = ("rope_interleave", "rotary_emb_interleaved", "original_rope")
 _LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_theta", "rope_theta")
 """Fields for the base of each kind of layer in older Gemma 3 and ModernBERT configurations; local ones never scale."""
 
+_whole = partial(first_whole, high=2**31)
 _TRAINED = "original_max_position_embeddings"
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
 _HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
@@ -466,10 +468,6 @@ _ROTATES = re.compile(r"(\w*_)?(rope|rotary)(_|$)")
 
 _FLAGS = ("use_dynamic_ntk", "position_encoding_2d")
 """Further ones, of Qwen and the first ChatGLM, which count when true."""
-
-
-def _whole(values: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if (found := whole_number(values, name, low=1, high=2**31))), None)
 
 
 def _first(values: Mapping[str, Any], names: tuple[str, ...], default: float, *, low: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...tables.rotary import Rotary
-from ..architectures.config_values import real_number, whole_number
+from ..architectures.config_values import first_whole, patches_of, real_number, whole_number
 from .rope import rotary_encodings
 
 _WIDTHS = ("hidden_size", "embed_dim", "d_model", "dim", "encoder_hidden_size")
@@ -99,32 +99,18 @@ def tower_encodings(one: PartFrequencies, part: Mapping[str, Any]) -> dict[str, 
     if one.encoding is not None:
         return {"": one.encoding}
     if len(one.axes) == 1:
-        return {"": Rotary(one.frequencies, _first(part, _LENGTHS) or _DRAWN)}
-    patches = _patches(part)
+        return {"": Rotary(one.frequencies, first_whole(part, _LENGTHS) or _DRAWN)}
+    patches = patches_of(part)
     if one.relative and patches is None:
         return {}
-    sides = {"row": _PATCHES_DRAWN, "column": _PATCHES_DRAWN} if patches is None else patches
+    down, across = patches or (_PATCHES_DRAWN, _PATCHES_DRAWN)
+    sides = {"row": max(down, 1), "column": max(across, 1)}
     sets = np.split(one.frequencies, 2) if str(part.get("model_type")) in _TWO_SETS else [one.frequencies]
     found: dict[str, Rotary] = {}
     for axis, frequencies in zip(one.axes, sets * (len(one.axes) // len(sets)), strict=True):
         count = sides.get(axis, max(sides.values()))
         found[axis] = Rotary(frequencies * (4 * np.pi / count if one.relative else 1.0), count)
     return found
-
-
-def _patches(part: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return the number of patches along each axis of the configured image."""
-    image, patch = (_sides(part.get(name)) for name in ("image_size", "patch_size"))
-    if image is None or patch is None:
-        return None
-    return {axis: max(1, size // of) for axis, size, of in zip(("row", "column"), image, patch, strict=True)}
-
-
-def _sides(size: object) -> tuple[int, int] | None:
-    """Return height and width of a stated size, ``None`` if it is none."""
-    sides = tuple(size) if isinstance(size, list | tuple) else (size, size)
-    whole = [side for side in sides if isinstance(side, int) and not isinstance(side, bool) and 0 < side < 2**16]
-    return (whole[0], whole[1]) if len(whole) == len(sides) == 2 else None
 
 
 def _parts(config: Mapping[str, Any], path: str = "", depth: int = 3) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -174,7 +160,7 @@ def _axial(path: str, part: Mapping[str, Any], stated: Mapping[str, Any]) -> Ite
 
 def _projected(path: str, part: Mapping[str, Any]) -> Iterator[PartFrequencies]:
     """Yield the frequencies of CLVP, which rotates half of the projected width of a head, at least 32 dimensions."""
-    width, heads = whole_number(part, "projection_dim", low=1), _first(part, _HEADS)
+    width, heads = whole_number(part, "projection_dim", low=1), first_whole(part, _HEADS)
     if width and heads:
         rotated = max(width // (2 * heads), 32)
         yield PartFrequencies(path, "default", ("position",), 10_000.0 ** -(np.arange(0, rotated, 2) / rotated))
@@ -185,9 +171,5 @@ def _head(part: Mapping[str, Any]) -> int | None:
     width, rate, heads = (whole_number(part, name, low=1) for name in _MEMORY)
     if width and rate and heads:
         return width // rate // heads
-    width, heads = _first(part, _WIDTHS), _first(part, _HEADS)
+    width, heads = first_whole(part, _WIDTHS), first_whole(part, _HEADS)
     return whole_number(part, "head_dim", low=4) or (width // heads if width and heads else None)
-
-
-def _first(part: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if (found := whole_number(part, name, low=1))), None)

@@ -194,7 +194,9 @@ class Memory:
     def __init__(self, raw: bytes) -> None:
         self.raw, self.size = raw, len(raw)
 
-    def read(self, span: range, *, whole: range | None = None) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    def read(
+        self, span: range, *, whole: range | None = None, name: str = "", own: bool = False
+    ) -> np.ndarray[Any, np.dtype[np.uint8]]:
         assert 0 <= span.start <= span.stop <= self.size, "read outside the file"
         return np.frombuffer(self.raw, np.uint8, len(span), span.start)
 

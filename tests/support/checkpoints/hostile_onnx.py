@@ -257,7 +257,7 @@ class Held:
     def size(self) -> int:
         return len(self.content)
 
-    def read(self, span: range, *, whole: range | None = None) -> NDArray[np.uint8]:
+    def read(self, span: range, *, whole: range | None = None, name: str = "", own: bool = False) -> NDArray[np.uint8]:
         check_span(span, self)
         return np.frombuffer(self.content, np.uint8)[span.start : span.stop]
 

@@ -12,8 +12,10 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
+from hfposemb.checkpoints.limits import DEFAULT_LIMITS, Limits
 from hfposemb.checkpoints.quantised.decoded import Decoded
 from hfposemb.checkpoints.safetensors.checkpoint import Checkpoint
+from hfposemb.models.opening import small_file
 from tests.conftest import Build
 
 TOKENS = "model.embed_tokens.weight"
@@ -38,9 +40,14 @@ def same_bits(found: NDArray[Any], wanted: torch.Tensor) -> None:
     np.testing.assert_array_equal(found.view(np.uint32), wanted.detach().float().numpy().view(np.uint32))
 
 
+def decoded_in(folder: Path, limits: Limits = DEFAULT_LIMITS) -> Decoded:
+    """Return a checkpoint whose tables are decoded as the configuration in its folder says."""
+    return Decoded(Checkpoint.open(folder), limits, small_file(folder, limits, "config.json") or {})
+
+
 def decodes(folder: Path, name: str, wanted: torch.Tensor, spans: tuple[tuple[int, int | None], ...] = SPANS) -> None:
     """Assert that a table and some of its rows are decoded as they should be."""
-    tensors = Decoded(Checkpoint.open(folder))
+    tensors = decoded_in(folder)
     assert tensors.refusal(name) == ""
     assert tensors.info(name).shape == tuple(wanted.shape)
     for start, stop in spans:

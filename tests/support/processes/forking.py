@@ -25,12 +25,6 @@ class Forked:
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
 
-    def communicate(self, given: bytes, timeout: float) -> tuple[bytes, None]:
-        """Send all that it reads, and return all that it writes."""
-        with suppress(BrokenPipeError), self.stdin:
-            self.stdin.write(given)
-        return self.stdout.read(), None
-
     def kill(self) -> None:
         """End the child."""
         with suppress(ProcessLookupError):  # as Popen, which does nothing if it has ended
