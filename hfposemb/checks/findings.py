@@ -97,14 +97,16 @@ def finding(
         numbers: The numbers that the message states.
     """
     rule = RULES[name]
+    # What a configuration states may be anything.
     values: dict[str, Any] = {
-        key: display(one, width=80) if isinstance(one, str) else one for key, one in {**numbers, **(fix or {})}.items()
+        key: one if one is None or isinstance(one, int | float) else display(str(one), width=80)
+        for key, one in {**numbers, **(fix or {})}.items()
     }
     return Finding(
         name,
         rule.severity if sure else "suspicious",
         display(message, width=400),
-        dict(numbers),
+        {key: values[key] for key in numbers},
         rule.why,
         rule.fix.format(**values),
         file or rule.file,

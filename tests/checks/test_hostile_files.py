@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import hfposemb as hpe
@@ -32,6 +32,7 @@ ANY = st.recursive(
 )
 
 
+@example({"rope_parameters": {"rope_theta": []}, "rope_theta": 5}, {}, {})
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(FIELDS), ANY, max_size=5),
