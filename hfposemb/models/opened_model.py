@@ -22,7 +22,15 @@ from ..errors import CheckpointError, InputError
 from ..lazy_attributes import lazy_attribute
 from ..tables.encodings import Grid
 from ..tables.table import TOKEN_CLASSES, EmbeddingTable, Labels, Provenance, row_labels, rows_in_memory
-from .architectures.config_values import CONTINUED, first_whole, in_gguf, part_config, vocabularies, whole_number
+from .architectures.config_values import (
+    CONTINUED,
+    first_whole,
+    has_own_code,
+    in_gguf,
+    part_config,
+    vocabularies,
+    whole_number,
+)
 from .architectures.families import DEFAULT, Family, family_of
 from .architectures.type_defaults import completed
 
@@ -165,6 +173,11 @@ class Opened:
     def in_gguf(self) -> bool:
         """Whether the configuration is that of a GGUF file."""
         return in_gguf(self.config)
+
+    @property
+    def has_own_code(self) -> bool:
+        """Whether the repository brings code of its own, which may read other fields than transformers does."""
+        return has_own_code(self.config)
 
     def family(self, tower: str = "text") -> Family:
         """Return the family of the part's model type, or that of the whole model."""

@@ -35,7 +35,8 @@ def _number_of_tokens(opened: Opened, tensor: str) -> tuple[str, ...]:
         return ()
     said = f"{name_of(opened.config)} states {tokens:,} tokens, but {tensor} has {rows:,} rows"
     if not padded_rows(rows, tokens):
-        return (f"{said}; all rows are used",)
+        part = f"; it may be one of {tokens // rows} parts of the table" if tokens % rows == 0 else ""
+        return (f"{said}; all rows are used{part}",)
     if not is_unnamed(opened):
         return ()
     return (f"{said}; the surplus rows are treated as padding, as there is no tokenizer",)

@@ -13,6 +13,7 @@ from typing import Any
 
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from hfposemb.models.architectures import type_defaults
 from tests.architectures.tiny import modelling
@@ -122,11 +123,17 @@ def _fields_read(kind: Any, stated: Mapping[str, Any], own: Mapping[str, Any]) -
 
 def _of_a_share(kind: Any) -> bool:
     """Return whether the frequencies of a type without scaling read which share of a head turns, or nobody knows."""
-    module = modelling(kind)
-    inside = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
-    rotary = [inspect.getsource(one) for one in inside if "compute_default_rope_parameters" in vars(one)]
+    rotary = _rotary_sources(modelling(kind))
+    if not rotary and kind in MODEL_MAPPING:  # built by the models of another type, as InternLM 3 by Llama's
+        rotary = _rotary_sources(inspect.getmodule(MODEL_MAPPING[kind]))
     own = [text for text in rotary if f"config: {kind.__name__}" in text] or rotary
     return not own or any("partial_rotary_factor" in text for text in own)
+
+
+def _rotary_sources(module: Any) -> list[str]:
+    """Return the source of each class of a module that computes rotary frequencies."""
+    inside = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
+    return [inspect.getsource(one) for one in inside if "compute_default_rope_parameters" in vars(one)]
 
 
 def _probed(kind: Any, stated: Mapping[str, Any]) -> Mapping[str, Any]:

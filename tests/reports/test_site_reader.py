@@ -231,6 +231,7 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("granitemoehybrid", {"position_embedding_type": "rope"}),
     *(("qwen3", {"position_embedding_type": "absolute"}), ("gemma2", {"position_embedding_type": "absolute"})),
     *(("llama", {"alibi": True}), ("llama", {"alibi": True, "auto_map": {}})),
+    *(("falcon", {"position_embedding_type": "absolute"}), ("granitemoehybrid", {"alibi": True})),
     *(("marian", {"alibi": True}), ("marian", {"alibi": True, "auto_map": {}})),
     *(("other", {"use_alibi": True}), ("other", {"alibi_starting_size": 8})),
     *(("other", {"attn_config": {"use_alibi": True}}), ("other", {"position_embeddings_type": "rotary"})),

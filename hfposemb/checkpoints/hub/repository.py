@@ -131,7 +131,7 @@ class HubCheckpoint:
 
     def config(self) -> dict[str, Any] | None:
         """Return the configuration that the checkpoint states itself, else config.json, else ``None``."""
-        stated: dict[str, Any] | None = self.stated("config")() if self.stated("config") is not None else None
+        stated: dict[str, Any] | None = self._says("config")
         return stated or self.json("config.json")
 
     def json(self, file: str) -> dict[str, Any] | None:
@@ -177,17 +177,22 @@ class HubCheckpoint:
 
     def labels(self, rows: int) -> Labels | None:
         """Return labels for ``rows`` token rows that the checkpoint itself states; ``None`` if it states none."""
-        stated: Labels | None = self.stated("labels")(rows) if self.stated("labels") is not None else None
+        stated: Labels | None = self._says("labels", rows)
         return stated
 
     def marks(self, labels: Labels) -> TokenMarks | None:
         """Return the token marks that the checkpoint itself states; ``None`` if it states none."""
-        stated: TokenMarks | None = self.stated("marks")(labels) if self.stated("marks") is not None else None
+        stated: TokenMarks | None = self._says("marks", labels)
         return stated
 
     def stated(self, name: str) -> Any:
         """Return an attribute that only some formats have, such as ``vocabulary``; ``None`` if this one has not."""
         return getattr(self.stored, name, None)
+
+    def _says(self, name: str, *given: Any) -> Any:
+        """Call a method that only some formats have; ``None`` if this one has not."""
+        method = self.stated(name)
+        return None if method is None else method(*given)
 
     def tokenizer_folder(self) -> Path | None:
         """Return a local folder with the tokenizer's files, fetched on the first call; ``None`` if there are none."""

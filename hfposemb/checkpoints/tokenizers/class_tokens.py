@@ -11,11 +11,20 @@ from pathlib import Path
 from .declared import Declared, tokenizer_class
 
 FAIRSEQ: Mapping[str, str] = {
-    **{"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>"},
-    **{"cls_token": "<s>", "mask_token": "<mask>"},
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "unk_token": "<unk>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "cls_token": "<s>",
+    "mask_token": "<mask>",
 }
 _BERT: Mapping[str, str] = {
-    **{"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]"}
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
 }
 _TEXT_END: Mapping[str, str] = {"eos_token": "<|endoftext|>"}
 _SPOKEN: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}

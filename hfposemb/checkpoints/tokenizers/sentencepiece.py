@@ -47,8 +47,13 @@ class Layout:
 
 
 _BERT: Mapping[str, str] = {
-    **{"bos_token": "[CLS]", "eos_token": "[SEP]", "unk_token": "<unk>", "sep_token": "[SEP]", "pad_token": "<pad>"},
-    **{"cls_token": "[CLS]", "mask_token": "[MASK]"},
+    "bos_token": "[CLS]",
+    "eos_token": "[SEP]",
+    "unk_token": "<unk>",
+    "sep_token": "[SEP]",
+    "pad_token": "<pad>",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
 }
 _FAIRSEQ = ("bos_token", "pad_token", "eos_token", "unk_token")
 _ENDS: Mapping[str, str] = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}

@@ -65,6 +65,11 @@ def in_gguf(config: Mapping[str, Any]) -> bool:
     return ARCHITECTURE in config
 
 
+def has_own_code(config: Mapping[str, Any]) -> bool:
+    """Return whether a repository brings code of its own, which may read other fields than transformers does."""
+    return "auto_map" in config
+
+
 def name_of(config: Mapping[str, Any]) -> str:
     """Return where a configuration is stated, for messages."""
     return "the head of the file" if in_gguf(config) else "config.json"

@@ -111,6 +111,7 @@ NUMBERED_TOKEN = "word_emb.emb_layers.0.weight"
 """Ending of a token table whose number is not that of a layer: Transformer-XL's, unless it is cut into several."""
 
 NEXT_TOKEN = NUMBERED_TOKEN.replace("0", "1")
+"""Ending of the second table of a vocabulary that is cut into several."""
 
 NUMBERED = re.compile(r"(?!^)(?<!\.backbone)\.\d+\.(?!(?:auto_)?model\.)")
 """Name inside a layer, between dots.

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .config_values import class_of, part_config
+from .config_values import class_of, has_own_code, part_config
 
 _NAMES = """
     EvollaModel
@@ -144,7 +144,7 @@ def needed_tables(config: Mapping[str, Any]) -> Roles:
         ['position', 'token']
     """
     kind, named = config.get("model_type"), class_of(config)
-    if not isinstance(kind, str) or "auto_map" in config or named.endswith(PARTS):
+    if not isinstance(kind, str) or has_own_code(config) or named.endswith(PARTS):
         return frozenset()
     by_type, others = _known()
     roles, differing = by_type.get(kind, frozenset()), others.get(kind, {})

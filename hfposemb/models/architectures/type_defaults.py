@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...checkpoints.gguf.config import ARCHITECTURE
-from .config_values import class_of, whole_number
+from .config_values import class_of, has_own_code, whole_number
+from .families import EPSILONS
 
 Fields = dict[str, Any]
 
@@ -29,9 +30,15 @@ _OLDER = (*_USUAL, *_SPELT["rope_theta"], *_SPELT["partial_rotary_factor"][:2])
 OF_SOME = (
     *("scale_embedding", "embedding_multiplier", "scale_emb", "embedding_scale", "rescale_embeddings"),
     *("position_biased_input", "trigram_input", "kv_channels", "qk_rope_head_dim", "rope_ratio", "rope_interleave"),
-    *("layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "layernorm_epsilon", "norm_epsilon"),
+    *EPSILONS,
 )
 """Fields that only models of the types that have them read; elsewhere they are left from another model."""
+
+KIND_FIELDS = ("position_embedding_type", "position_embeddings_type", "positional_embedding_type")
+"""Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's."""
+
+SWITCHES = (*KIND_FIELDS, "alibi", "use_alibi", "alibi_starting_size", "rope", "use_mem_rope")
+"""Fields that choose the kind of positions; a type that has one of them reads no other."""
 
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
 """What follows the name of a model type in the name of a class."""
@@ -174,7 +181,7 @@ def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     if ARCHITECTURE in config or not config:
         return config
-    return _completed(config, _DEEPEST, own_code="auto_map" in config)
+    return _completed(config, _DEEPEST, own_code=has_own_code(config))
 
 
 def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "", *, own_code: bool) -> Fields:
@@ -211,12 +218,20 @@ def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "", *, 
 
 def _as_read(config: Fields, entries: Sequence[Mapping[str, Any]]) -> Fields:
     """Return a configuration without fields of other types; of an unknown type, every field may count."""
-    read = {
-        name
-        for entry in entries
-        for name in (*entry.get("fields", ()), *entry.get("names", ()), *entry.get("computed", ()))
-    }
-    return {name: value for name, value in config.items() if name in read or not entries or name not in OF_SOME}
+    read = {name for entry in entries for name in _read(entry)}
+    unread = {*OF_SOME, *(SWITCHES if read.intersection(SWITCHES) else ())} - read if entries else set()
+    return {name: value for name, value in config.items() if name not in unread}
+
+
+def _read(entry: Mapping[str, Any]) -> set[str]:
+    """Return the fields that a type has, of those that are kept."""
+    return {*entry.get("fields", ()), *entry.get("names", ()), *entry.get("computed", ())}
+
+
+def own_switches() -> dict[str, list[str]]:
+    """Return by type the fields that choose its kind of positions, where it has any."""
+    found = {name: sorted(_read(entry).intersection(SWITCHES)) for name, entry in _entries().items()}
+    return {name: own for name, own in found.items() if own and name not in _CODE}
 
 
 def _rope_of_code(config: Mapping[str, Any]) -> Fields:

@@ -8,7 +8,7 @@ from typing import Any
 from ...checkpoints.torch_module import LiveTensors
 from ..architectures.config_values import whole_number
 from ..architectures.families import ROTARY_FIELDS
-from ..architectures.type_defaults import rotary_types
+from ..architectures.type_defaults import KIND_FIELDS, rotary_types
 from ..opened_model import Opened
 
 CALLED = {"alibi": "ALiBi", "none": "that there are no positions"}
@@ -21,8 +21,7 @@ def text_kind(opened: Opened) -> str:
     inner = config.get("attn_config")
     # MPT's own code reads the flag, transformers' does not.
     otherwise = isinstance(inner, dict) and inner.get("alibi") is False and not isinstance(opened.tensors, LiveTensors)
-    own_code = "auto_map" in opened.config
-    stated = "" if family.waves and not own_code else kind_of(config, own_code=own_code)
+    stated = "" if family.waves and not opened.has_own_code else kind_of(config, own_code=opened.has_own_code)
     return stated if otherwise else family.kind or stated
 
 
@@ -39,7 +38,7 @@ def stated_kind(config: Mapping[str, Any]) -> str:
         return "none"
     if config.get("model_type") == "baichuan" and _is_large_baichuan(config):
         return "alibi"
-    inner, spelt = config.get("attn_config"), (config.get(name) for name in _KIND_FIELDS)
+    inner, spelt = config.get("attn_config"), (config.get(name) for name in KIND_FIELDS)
     stated = next((one for one in spelt if isinstance(one, str)), "")
     flags = (config, inner if isinstance(inner, dict) else {})
     biased = any(one.get(name) is True for one in flags for name in ("alibi", "use_alibi"))
@@ -52,10 +51,6 @@ def stated_kind(config: Mapping[str, Any]) -> str:
     if stated == "absolute":
         return ""
     return "rotary" if any(config.get(name) is not None for name in ROTARY_FIELDS) else ""
-
-
-_KIND_FIELDS = ("position_embedding_type", "position_embeddings_type", "positional_embedding_type")
-"""Fields that name the kind of positions: the usual one, that of models of speech, and OpenLM's."""
 
 
 def _is_large_baichuan(config: Mapping[str, Any]) -> bool:

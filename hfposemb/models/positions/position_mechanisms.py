@@ -169,7 +169,9 @@ def mechanisms(opened: Opened, main: str, absolute: frozenset[str]) -> list[Plac
     if main == "decoder" and _of_patches(opened.part("encoder")):
         own.discard("encoder")  # its positions are those of images
     config = opened.part("text")
-    if not served & own or config.get("rope_parameters") or config.get("position_embeddings_type") == "rotary":
+    turns = rotates(config) or not is_known(config) or opened.has_own_code
+    beside = (turns and config.get("rope_parameters")) or config.get("position_embeddings_type") == "rotary"
+    if beside or not served & own:
         found = [*_by_configuration(opened, main), *found]
     if opened.family("decoder").waves and not opened.family().waves:  # a decoder of audio codes has its own type
         found.append(Placed("decoder", "", partial(_waves, opened, "decoder")))
@@ -228,7 +230,7 @@ def _by_configuration(opened: Opened, main: str) -> list[Placed]:
     if family.waves:
         return [Placed(tower, "", partial(_waves, opened, tower)) for tower in _towers_with_waves(opened, main)]
     parts = {tower: opened.part(tower) for tower in ("encoder", "decoder")}
-    own = [tower for tower, part in parts.items() if kind_of(part, own_code="auto_map" in opened.config) == "rotary"]
+    own = [tower for tower, part in parts.items() if kind_of(part, own_code=opened.has_own_code) == "rotary"]
     # Encoder and decoder with separate configurations, as in T5Gemma; Dia's words enter the encoder alone.
     apart = main == "encoder" and len(own) == 2 and opened.part("encoder") is not opened.part("decoder")
     if kind == "rotary" and not apart:
@@ -255,7 +257,7 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
             return [Placed(tower, axis, partial(itself, encoding)) for axis, encoding in made.items()]
         reason = f"{opened.name} rotates by the row and column of a patch, by angles that config.json does not tell"
         return [Placed(tower, "", partial(Unmeasured, "rotary", reason))]
-    if (not is_known(config) or "auto_map" in opened.config) and (unread := unread_fields(config)):
+    if (not is_known(config) or opened.has_own_code) and (unread := unread_fields(config)):
         said = f"{', '.join(unread)}, which hfposemb does not read, so its frequencies may be others"
         opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
     if not (is_known(config) or is_published(config)) and stated_layout(config) is None:

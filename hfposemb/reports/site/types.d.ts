@@ -29,6 +29,8 @@ interface SiteRules {
   rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
   kind_defaults: Record<string, Record<string, any>>;
   rotary_types: string[];
+  switches: string[];
+  own_switches: Record<string, string[]>;
   families: FamilyRule[];
   family: FamilyRule;
 }

@@ -111,8 +111,10 @@ export class ModelConfig {
    */
   statedKind(part) {
     const type = String(part.model_type), filled = type in this.rules.rotary_defaults, inner = part.attn_config ?? {};
+    const own = "auto_map" in this.config ? undefined : this.rules.own_switches[type];
     /** @type {Record<string, any>} */
-    const config = { ...this.rules.kind_defaults[type], ...part };
+    const config = Object.fromEntries(Object.entries({ ...this.rules.kind_defaults[type], ...part })
+      .filter(([name]) => !own || own.includes(name) || !this.rules.switches.includes(name)));
     const stated = KIND_FIELDS.map((name) => config[name]).find((one) => typeof one === "string");
     if (config.use_mem_rope === false) return "none";
     if (type === "baichuan" && isLargeBaichuan(config)) return "alibi";
