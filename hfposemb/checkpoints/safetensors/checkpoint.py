@@ -523,9 +523,9 @@ def _broken(tensor: str, entry: Any, limits: Limits) -> str:
 def _checked_metadata(found: Any, *, name: str) -> Mapping[str, str]:
     """Return ``__metadata__``, for which MLX writes null if there is none."""
     found = {} if found is None else found
-    values = found.values() if isinstance(found, dict) else [found]
-    if wrong := next((type(value).__name__ for value in values if not isinstance(value, str)), ""):
-        raise fault(name, f"__metadata__ must map strings to strings; found a {wrong}")
+    wrong = [found] if not isinstance(found, dict) else [one for one in found.values() if not isinstance(one, str)]
+    if wrong:
+        raise fault(name, f"__metadata__ must map strings to strings; found a {type(wrong[0]).__name__}")
     size = sum(len(text.encode()) for pair in found.items() for text in pair)
     if size > TEXT_LIMITS["metadata_bytes"] or len(found) > TEXT_LIMITS["metadata_keys"]:
         rule = "__metadata__ may have at most {metadata_bytes} bytes and {metadata_keys} keys".format_map(TEXT_LIMITS)

@@ -110,6 +110,7 @@ def _headers() -> dict[str, str | bytes]:
         "duplicate-shape": field(shape='[4,2],"shape":[4,2]'),
         "duplicate-dtype-for-shape": field(shape="", dtype='"F32","dtype":"F32"'),
         # metadata
+        "metadata-text": f'{{"__metadata__":"a",{tensor}}}',
         "metadata-list": f'{{"__metadata__":["a"],{tensor}}}',
         "metadata-number-value": f'{{"__metadata__":{{"a":1}},{tensor}}}',
         "metadata-nested-value": f'{{"__metadata__":{{"a":{{}}}},{tensor}}}',
