@@ -43,7 +43,7 @@ coverage: $(VENV)/dev.stamp browser
 
 # Every count in full: all faults three times, fifty kills, fifty visitors for a minute, and what builds or installs again.
 test-full:
-	HFPOSEMB_FULL=1 $(MAKE) test
+	PYTEST_TIMEOUT=7200 HFPOSEMB_FULL=1 $(MAKE) test
 
 # Every model type of transformers, built small and compared with what is extracted from it, about two minutes, then
 # checked for faults with and without an output head: about ten.

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -120,16 +125,51 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
     )
 
 
+PICTURE_SECONDS = 90.0
+"""Time in which a browser draws a figure; it takes a few seconds, but one in some thousands never answers."""
+
+# Without MathJax, which kaleido fetches from a network: no label is mathematics, and a token may well be "$x$".
+_DRAW = """
+import json, sys, kaleido
+try:
+    drawn = kaleido.calc_fig_sync(**json.load(sys.stdin), kopts={"mathjax": False})
+except Exception as error:
+    sys.stdout.buffer.write(str(error).encode())
+    sys.exit(1)
+sys.stdout.buffer.write(drawn)
+"""
+
+
 def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
+    """Draw a figure in a child process, since kaleido itself bounds neither the browser's start nor its end."""
     require("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}")
-    try:
-        made: bytes = figure.to_image(format=kind, width=width, height=height, scale=2 if kind == "png" else 1)
-    except (RuntimeError, OSError, ValueError) as error:
+    options = {"format": kind, "width": width, "height": height, "scale": 2 if kind == "png" else 1}
+    request = f'{{"fig": {figure.to_json()}, "opts": {json.dumps(options)}}}'
+    places = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
+    # What a browser leaves goes with the folder. The answer is a file: who outlives its parent would hold a pipe open.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        answer = Path(folder, "drawn")
+        try:
+            with answer.open("wb") as file:
+                code = subprocess.run(
+                    [sys.executable, "-P", "-c", _DRAW],
+                    input=request.encode(),
+                    stdout=file,
+                    stderr=subprocess.DEVNULL,
+                    timeout=PICTURE_SECONDS,
+                    env=os.environ | {"PYTHONPATH": places} | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder),
+                    start_new_session=True,
+                ).returncode
+            drawn = answer.read_bytes()
+            said = drawn.decode("utf-8", "replace") or "the process that draws it ended"
+        except subprocess.TimeoutExpired:
+            code, said = 1, f"the browser did not answer within {PICTURE_SECONDS:.0f} s, so try again"
+    if code != 0:
         raise HfposembError(
             f"the figure could not be written as {kind.upper()}, which needs Chrome or Chromium on PATH: "
-            f"{display(str(error), width=200)}; write .html instead, which needs no browser"
-        ) from error
-    return made
+            f"{display(said, width=200)}; write .html instead, which needs no browser"
+        )
+    return drawn
 
 
 FIGURE_ENDINGS = (".html", ".json", ".png", ".svg", ".pdf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -185,6 +186,23 @@ def test_figures_without_a_browser_or_ending(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(hpe.HfposembError, match=r"pip install 'hfposemb\[export\]'"):
         write_table(hpe.extract("sinusoidal:16x8").position.table, tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the browser is a shell script")
+def test_a_browser_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = tmp_path / "chromium"
+    silent.write_text("#!/bin/sh\nexec sleep 8\n")
+    silent.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(silent))
+    monkeypatch.setattr("hfposemb.reports.export.PICTURE_SECONDS", 4.0)
+    figure = view("similarity", hpe.extract("sinusoidal:16x8"))
+    with pytest.raises(HfposembError, match=r"did not answer within 4 s, so try again; write \.html instead"):
+        write_figure(figure, tmp_path / "f.pdf")
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "missing"))
+    monkeypatch.setattr("hfposemb.reports.export.PICTURE_SECONDS", 60.0)
+    with pytest.raises(HfposembError, match=r"No browser found at BROWSER_PATH=.*missing.*; write \.html instead"):
+        write_figure(figure, tmp_path / "f.pdf")
+    assert list(tmp_path.iterdir()) == [silent]
 
 
 @given(st.text())
