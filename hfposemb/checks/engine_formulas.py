@@ -188,7 +188,7 @@ def _factors(given: Stated) -> LongFactors:
 def late_switch(given: Stated) -> Computed:
     """Long factors for inputs with a position above the trained length, one later than transformers."""
     found = _factors(given)
-    later = LongFactors(found.short, found.long, found.trained_length + 1)
+    later = replace(found, trained_length=found.trained_length + 1, scaling=None)
     return replace(given.ours, by_length=later, attention_scaling=_long_attention(given))
 
 

@@ -37,7 +37,7 @@ from .architectures.table_names import (
     tower_of,
 )
 from .architectures.tied_types import is_tied, unread_shared
-from .architectures.type_defaults import type_of_class
+from .architectures.type_defaults import extended_type, type_of_class
 from .lookups.finding import find_lookups, tokenizer
 from .named_tables import TENSOR, named_tables, named_tensor, parts, planes, tensor_named, tokens, unmatched
 from .native_configs import NATIVE, with_exported_tables, with_native_config
@@ -269,11 +269,13 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     opened = with_exported_tables(with_native_config(opened))
-    if opened.config.get("model_type") is None and (inferred := type_of_class(opened.config)):
+    kind = opened.config.get("model_type")
+    inferred = type_of_class(opened.config) if kind is None else extended_type(opened.config)
+    if inferred and inferred != kind:
         opened = replace(opened, config={**opened.config, "model_type": inferred})
-        opened.notes.append(
-            f"config.json states no model type; its class {class_of(opened.config)} is one of {inferred}"
-        )
+        stated = "no model type" if kind is None else f"the model type {str(kind)[:40]!r}"
+        how = "is one of" if kind is None else "is other code, read as an extension of"
+        opened.notes.append(f"config.json states {stated}; its class {class_of(opened.config)[:100]} {how} {inferred}")
     config = opened.config
     opened.notes.extend(row_checks.of_shard(opened.name))
     if not config:

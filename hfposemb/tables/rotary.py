@@ -54,11 +54,13 @@ class LongFactors:
         short: Frequencies [pairs] of inputs up to ``trained_length`` positions.
         long: Frequencies [pairs] of all positions of longer inputs.
         trained_length: Longest input of the pretraining.
+        scaling: Factors of cosines and sines for the two, if stated: those of Phi-3.5-MoE and Phi-3-small.
     """
 
     short: NDArray[np.float64]
     long: NDArray[np.float64]
     trained_length: int
+    scaling: tuple[float, float] | None = None
 
     def frequencies(self, length: int) -> NDArray[np.float64]:
         """Return the frequencies [pairs] that rotate an input of ``length`` positions."""
@@ -202,8 +204,16 @@ class Rotary(WithRows):
             count = 0
         if count < 1:
             raise InputError(f"length must be a whole number from 1 on; got {length!r}")
-        frequencies = self.inv_freq if self.by_length is None else self.by_length.frequencies(count)
-        return replace(self, inv_freq=frequencies, length=count, trained_length=self.trained_length or self.length)
+        rule, scaling = self.by_length, self.attention_scaling
+        if isinstance(rule, LongFactors) and rule.scaling:
+            scaling = rule.scaling[count > rule.trained_length]
+        return replace(
+            self,
+            inv_freq=self.inv_freq if rule is None else rule.frequencies(count),
+            attention_scaling=scaling,
+            length=count,
+            trained_length=self.trained_length or self.length,
+        )
 
     @lazy_attribute
     def table(self) -> EmbeddingTable:

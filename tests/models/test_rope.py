@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+from transformers.models.phimoe.modeling_phimoe import PhimoeRotaryEmbedding
 
 from hfposemb.errors import InputError
 from hfposemb.models.positions.rope import TYPES, rotary_encodings
 from hfposemb.tables.encodings import Unmeasured
 from hfposemb.tables.rotary import Rotary
+from tests.architectures.survey import one
 
 SCALED: dict[str, dict[str, Any]] = {
     "default": {},
@@ -270,8 +272,38 @@ def test_layout() -> None:
         ({"model_type": "glm4"}, "interleaved"),
         ({"model_type": "deepseek_v3", "rope_interleave": True}, "interleaved"),
         ({"model_type": "deepseek_v3", "rope_interleave": False}, "half"),
+        ({"model_type": "deepseek_v2", "use_mla": False, "qk_rope_head_dim": 0}, "half"),
     ):
         assert rotary({**base, **values}).layout == layout
+
+
+@pytest.mark.parametrize(
+    "model_type", ["axk2", "deepseek_v32", "longcat_flash", "llama4_text", "cohere"]
+)
+def test_layout_is_that_of_the_function_which_the_attention_calls(model_type: str) -> None:
+    """An indexer beside the attention may call another."""
+    row = one(model_type, classes=0)
+    assert row.layouts == ("interleaved",)
+    assert row.verdicts("rotary layout") == ["equal"]
+
+
+def test_phi_moe_scales_short_and_long_inputs_by_what_it_states() -> None:
+    parameters = {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": 16}
+    parameters |= {"short_factor": [1.0] * 16, "long_factor": [1.0] * 16, "short_mscale": 1.25, "long_mscale": 1.5}
+    config = transformers.PhimoeConfig(
+        hidden_size=128, num_attention_heads=4, max_position_embeddings=64, rope_parameters=parameters
+    )
+    module, found = PhimoeRotaryEmbedding(config), rotary(stated(config))
+    assert found.attention_scaling == 1.5
+    assert "short_mscale 1.25 and long_mscale 1.5 are stated" in found.attention_rule
+    for length in (8, 64):
+        theirs = torch.cat([part[0, :, :16] for part in module(torch.zeros(1, 1), torch.arange(length)[None])], dim=1)
+        np.testing.assert_allclose(found.at(length).table.vectors, theirs.numpy(), atol=1e-5)
+
+
+def test_recurrent_gemma_states_no_longest_input() -> None:
+    values = {"model_type": "recurrent_gemma", "hidden_size": 64, "num_attention_heads": 2, "attention_window_size": 32}
+    assert rotary(values).length == 32
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

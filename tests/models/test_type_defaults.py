@@ -11,7 +11,8 @@ import pytest
 
 import hfposemb as hpe
 from hfposemb.models.architectures.families import known_types
-from hfposemb.models.architectures.type_defaults import completed, type_of_class
+from hfposemb.models.architectures.type_defaults import completed, extended_type, type_of_class
+from hfposemb.models.positions.rotary_parts import part_frequencies
 from tests.architectures.defaults import DATA, entries, entry, text
 from tests.architectures.removed import differences
 from tests.architectures.survey import model_types
@@ -259,6 +260,34 @@ def test_nested_configurations_have_the_type_of_their_field() -> None:
     whisper = completed({"model_type": "encoder-decoder", "decoder": {"model_type": "gpt2", "n_embd": 8}})
     assert (whisper["decoder"]["n_positions"], whisper["decoder"]["n_embd"]) == (1024, 8)
     assert completed({"model_type": "gpt2", "hidden_size": 8})["n_embd"] == 8  # two names of one field
+    for kind, part in (
+        ("qwen3_vl", "qwen3_vl_vision"),
+        ("qwen2_5_vl", "qwen2_5_vl_vision"),
+        ("idefics3", "idefics3_vision"),
+    ):
+        inner = completed({"model_type": kind, "vision_config": {"model_type": kind}})["vision_config"]
+        assert inner["model_type"] == part
+        assert not {"vision_config", "text_config"} & {*inner}
+
+
+def test_images_in_qwen2_vl_turn_by_their_own_width() -> None:
+    """Its published configuration states the width of the text's vectors beside it."""
+    vision = {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16, "model_type": "qwen2_vl"}
+    config = completed({"model_type": "qwen2_vl", "vision_config": vision})
+    assert [len(one.frequencies) for one in part_frequencies(config) if one.part == "vision_config"] == [20]
+
+
+@pytest.mark.parametrize(
+    ("name", "model_type"),
+    [
+        *(("LlavaLlamaForCausalLM", "llama"), ("LlavaMistralForCausalLM", "mistral"), ("LlamaForCausalLM", "")),
+        *(("LlavaMptForCausalLM", ""), ("JinaBertForMaskedLM", ""), ("ForCausalLM", ""), (7, "")),
+    ],
+)
+def test_a_class_that_extends_a_decoder_of_transformers_has_its_positions(name: object, model_type: str) -> None:
+    config = {"model_type": "llava", "vocab_size": 8, "architectures": [name]}
+    assert extended_type(config) == model_type
+    assert not extended_type({"architectures": [name]})
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,11 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("other", {"positional_embedding_type": "nope"}), ("other", {"rope_pct": 0.5})),
     ("other", {"position_embedding_type": "absolute", "rope_theta": 1e4}),
     ("other", {"position_embedding_type": None, "rope": True}),
+    *((kind, {"vocab_size": 40, "architectures": ["LlavaLlamaForCausalLM"]}) for kind in ("llava", "llava_llama")),
+    *(
+        ("other", {"vocab_size": 40, "architectures": [name]})
+        for name in ("MyMptForCausalLM", "ALlamaModel", "ForCausalLM")
+    ),
 )
 
 

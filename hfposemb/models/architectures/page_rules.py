@@ -15,7 +15,7 @@ from . import families, table_names
 from .families import Family
 from .head_names import SURE_HEADS
 from .tied_types import UNTIED
-from .type_defaults import SWITCHES, kind_defaults, own_switches, rotary_defaults, rotary_types
+from .type_defaults import SWITCHES, decoders, kind_defaults, own_switches, rotary_defaults, rotary_types
 
 RETRY_PAUSE = 500
 """Milliseconds before a request that failed for a passing reason is sent again; each pause is twice the one before."""
@@ -65,6 +65,7 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "rotary_defaults": rotary_defaults(),
         "kind_defaults": kind_defaults(),
         "rotary_types": sorted(rotary_types()),
+        "decoders": decoders(),
         "switches": list(SWITCHES),
         "own_switches": own_switches(),
         **_names(),

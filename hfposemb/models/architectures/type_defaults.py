@@ -43,6 +43,8 @@ SWITCHES = (*KIND_FIELDS, "alibi", "use_alibi", "alibi_starting_size", "rope", "
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
 """What follows the name of a model type in the name of a class."""
 
+_CAUSAL = "ForCausalLM"
+
 
 @lru_cache(maxsize=1)
 def _entries() -> Mapping[str, Mapping[str, Any]]:
@@ -164,6 +166,28 @@ def type_of_class(config: Mapping[str, Any]) -> str:
     return ""
 
 
+def decoders() -> dict[str, str]:
+    """Return the model type by the name that its classes begin with, of those that rotate whatever they state."""
+    return {name: found for name, found in _by_class().items() if found in rotary_types()}
+
+
+def extended_type(config: Mapping[str, Any]) -> str:
+    """Return the model type of the decoder that a class of other code extends, "" if it names none.
+
+    LLaVA's code states the fields of its language model, and a type of its own.
+
+    Examples:
+        >>> from hfposemb.models.architectures.type_defaults import extended_type
+        >>> extended_type({"model_type": "llava", "architectures": ["LlavaLlamaForCausalLM"], "vocab_size": 32000})
+        'llama'
+    """
+    name = class_of(config)[:100]
+    if "vocab_size" not in config or not name.endswith(_CAUSAL) or type_of_class(config):
+        return ""
+    starts = (match.start() for match in re.finditer("[A-Z]", name) if match.start())
+    return next(filter(None, (decoders().get(name[start : -len(_CAUSAL)].lower()) for start in starts)), "")
+
+
 def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a configuration with what transformers fills in for its model type, and so for each nested one.
 
@@ -209,11 +233,18 @@ def _completed(config: Mapping[str, Any], deeper: int, model_type: str = "", *, 
     for name, value in config.items():
         if isinstance(value, dict):
             part_type = parts.get(name, {}).get("type", "")
-            if value.get("model_type", part_type) == part_type:
-                value = {**parts.get(name, {}).get("always", {}), **value}
+            value = _as_part(value, parts.get(name, {}), stated)
             if part_type or "model_type" in value or "architectures" in value or str(name).endswith("config"):
                 found[name] = _completed(value, deeper - 1, part_type, own_code=own_code)
     return found
+
+
+def _as_part(value: Fields, part: Mapping[str, Any], whole: object) -> Fields:
+    """Return a nested configuration with what the whole fills in; one that names the whole is of its field's type."""
+    kind = part.get("type", "")
+    if kind and value.get("model_type") == whole:  # as that of images in Qwen3-VL
+        value = {**value, "model_type": kind}
+    return {**part.get("always", {}), **value} if value.get("model_type", kind) == kind else value
 
 
 def _as_read(config: Fields, entries: Sequence[Mapping[str, Any]]) -> Fields:

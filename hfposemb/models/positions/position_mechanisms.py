@@ -260,6 +260,9 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     if (not is_known(config) or opened.has_own_code) and (unread := unread_fields(config)):
         said = f"{', '.join(unread)}, which hfposemb does not read, so its frequencies may be others"
         opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
+    if config.get("model_type") == "chatglm" and config.get("rope_ratio") not in (None, 1):
+        said = "is taken as a factor of the base, as by ChatGLM3; the code of ChatGLM2 divides positions by it"
+        opened.notes.append(f"rope_ratio {config['rope_ratio']} {said}"[:400])
     if not (is_known(config) or is_published(config)) and stated_layout(config) is None:
         opened.notes.append(f"{name_of(opened.config)} states no layout{_HALVES}")
     return [

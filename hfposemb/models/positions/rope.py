@@ -112,7 +112,7 @@ def _names(arrangement: Arrangement, sections: tuple[int, ...], pairs: int) -> t
 
 _LENGTHS = (
     *("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len"),
-    *("model_max_length", "max_source_positions"),
+    *("model_max_length", "max_source_positions", "attention_window_size", "max_seqlen", "max_length"),
 )
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 """Name of a kind of layer, such as ``sliding_attention``, under which rope parameters can be nested."""
@@ -131,15 +131,25 @@ _LOCAL, _GLOBAL = ("rope_local_base_freq", "local_rope_theta"), ("global_rope_th
 
 _whole = partial(first_whole, high=2**31)
 _TRAINED = "original_max_position_embeddings"
-_HEADS = ("num_attention_heads", "n_head", "n_heads", "decoder_num_attention_heads", "decoder_attention_heads")
-_HEAD_WIDTHS = ("head_dim", "kv_channels", "attention_head_dim", "attention_key_size")
+_HEADS = (
+    "num_attention_heads",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "decoder_num_attention_heads",
+    "decoder_attention_heads",
+)
+_HEAD_WIDTHS = ("head_dim", "attention_head_dim", "kv_channels", "attention_key_size")
 
 _INTERLEAVED = frozenset(
     (
-        *("aya_vision", "blt", "blt_global_transformer", "blt_local_decoder", "blt_local_encoder", "blt_patcher"),
-        *("chatglm", "codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2", "ernie4_5", "ernie4_5_moe", "glm"),
-        *("glm4", "glm4v", "glm4v_text", "glm_ocr", "glm_ocr_text", "gptj", "helium", "llama4", "llama4_text"),
-        *("moonshine", "moonshine_streaming", "moss", "openai_privacy_filter", "progen", "roformer"),
+        *("axk2", "aya_vision", "bailing_hybrid", "blt", "blt_global_transformer", "blt_local_decoder"),
+        *("blt_local_encoder", "blt_patcher", "chatglm", "codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2"),
+        *("deepseek_v32", "deepseek_v4", "dots3_note", "dots3_note_text", "ernie4_5", "ernie4_5_moe"),
+        *("ernie4_5_vl_moe", "ernie4_5_vl_moe_text", "glm", "glm4", "glm4v", "glm4v_text", "glm_moe_dsa", "glm_ocr"),
+        *("glm_ocr_text", "gptj", "helium", "hy_v4_vl", "hy_v4_vl_text", "llama4", "llama4_text", "longcat_flash"),
+        *("mistral_large4", "mistral_large4_text", "moonshine", "moonshine_streaming", "moss"),
+        *("openai_privacy_filter", "progen", "roformer"),
     )
 )
 """Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
@@ -272,7 +282,12 @@ def _longrope(settings: _Settings) -> _Scaled:
             settings.number("attention_factor"),
             f"attention_factor is stated; {rule} gives {attention:.6g}",
         )
-    by_length = LongFactors(short, long, settings.original)
+    scaling = None
+    if settings.stated.get("short_mscale") is not None and settings.stated.get("long_mscale") is not None:
+        scaling = settings.number("short_mscale"), settings.number("long_mscale")
+        attention = scaling[settings.length > settings.original]
+        rule = f"short_mscale {scaling[0]:.6g} and long_mscale {scaling[1]:.6g} are stated; {rule}"
+    by_length = LongFactors(short, long, settings.original, scaling)
     return _Scaled(by_length.frequencies(settings.length), attention, by_length=by_length, rule=rule)
 
 
@@ -493,5 +508,6 @@ def stated_layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"] |
 def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
     if (stated := stated_layout(values)) is not None:
         return stated
-    neighbours = str(values.get("model_type")) in _INTERLEAVED and values.get("position_encoding_2d") is not True
-    return "interleaved" if neighbours else "half"
+    # The first ChatGLM has positions on two axes, and DeepSeek's code without latent attention is Llama's.
+    other = values.get("position_encoding_2d") is True or values.get("use_mla") is False
+    return "interleaved" if str(values.get("model_type")) in _INTERLEAVED and not other else "half"

@@ -17,7 +17,9 @@ from ...tables.rotary import Rotary
 from ..architectures.config_values import first_whole, patches_of, real_number, whole_number
 from .rope import rotary_encodings
 
-_WIDTHS = ("hidden_size", "embed_dim", "d_model", "dim", "encoder_hidden_size")
+_WIDTHS = ("embed_dim", "hidden_size", "d_model", "dim", "encoder_hidden_size")
+"""Fields with the width of a part; that of images in Qwen2-VL states the text's as ``hidden_size``, too."""
+
 _HEADS = ("num_attention_heads", "num_heads", "encoder_attention_heads", "heads")
 TOWERS_APART = ("vision", "audio", "video")
 """Parts of a model with positions of their own, beside those of the text."""

@@ -6,10 +6,11 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def rotary_checks(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Ch
         done.add(key)
         known = "token" in embeddings.tables or _nearest(turned, text)[1] <= 2 * CLOSE
         if known and _is_text(turned.path, type(turned.module).__name__):
-            yield from _text(turned, text)
+            yield from _text(model, turned, text)
         else:
             yield _part(turned, parts)
 
@@ -72,8 +73,20 @@ def _turned(model: torch.nn.Module) -> Iterator[_Turned]:
     for path, module in model.named_modules():
         for buffer, values in module.named_buffers(recurse=False):
             if buffer.endswith("inv_freq") and "original" not in buffer and values.numel():
-                scaling = getattr(module, f"{buffer.removesuffix('inv_freq')}attention_scaling", None)
-                yield _Turned(path, module, buffer, values.double().numpy(), float(scaling or 1.0))
+                frequencies = values.double().numpy()
+                yield _Turned(path, module, buffer, frequencies, _scaling(module, buffer.removesuffix("inv_freq")))
+
+
+def _scaling(module: torch.nn.Module, prefix: str) -> float:
+    """Return the factor of cosines, measured at the first position; if that is not possible, as the module states."""
+    import torch
+
+    kind = {"layer_type": prefix.removesuffix("_")} if prefix else {}
+    with suppress(Exception), torch.no_grad():
+        cosines, _ = module(torch.zeros(1, 1, 1), torch.zeros(1, 1, dtype=torch.long), **kind)
+        if (least := float(cosines.min())) == float(cosines.max()) > 0:
+            return least
+    return float(getattr(module, f"{prefix}attention_scaling", None) or 1.0)
 
 
 def _part(one: _Turned, parts: Sequence[NDArray[np.float64]]) -> Check:
@@ -87,14 +100,14 @@ def _part(one: _Turned, parts: Sequence[NDArray[np.float64]]) -> Check:
 def _nearest(one: _Turned, ours: Mapping[str, Rotary]) -> tuple[str, float]:
     """Return the encoding whose frequencies are nearest to those of a module, and how far they are; "" and infinity."""
     near = {
-        key: float(np.abs(encoding.at(1).inv_freq - one.frequencies).max())
-        for key, encoding in ours.items()
+        key: float(np.abs(encoding.inv_freq - one.frequencies).max())
+        for key, encoding in ((key, encoding.at(1)) for key, encoding in ours.items())
         if encoding.inv_freq.shape == one.frequencies.shape and abs(encoding.attention_scaling - one.scaling) < 1e-6
     }
     return min(near.items(), key=lambda item: item[1], default=("", math.inf))
 
 
-def _text(one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
+def _text(model: torch.nn.Module, one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
     key, far = _nearest(one, ours)
     if far > 2 * CLOSE:
         verdict: Verdict = "different" if ours else "missing"
@@ -103,7 +116,7 @@ def _text(one: _Turned, ours: Mapping[str, Rotary]) -> Iterator[Check]:
     yield Check("rotary frequencies", "equal", key, one.name, far)
     if ours[key].by_length is not None:
         yield from _beyond(ours[key], one.module, one.prefix, key, one.name)
-    if (layout := _layout(one.module, one.prefix.rstrip("_"), len(one.frequencies))) is not None:
+    if (layout := _layout(model, one.module, one.prefix.rstrip("_"), len(one.frequencies))) is not None:
         same: Verdict = "equal" if layout == ours[key].layout else "different"
         yield Check("rotary layout", same, ours[key].layout, layout)
 
@@ -144,29 +157,48 @@ def _is_text(path: str, kind: str) -> bool:
     return not (tower_of(path) in others or tower_of(words) in others or _OTHER_ROTARY.search(path))
 
 
-def _layout(module: torch.nn.Module, kind: str, pairs: int) -> str | None:
+_ROTATES = re.compile(r"\b(_?apply_\w*rot\w*)\(")
+
+
+def _rotation(model: torch.nn.Module, rotary: torch.nn.Module) -> Callable[..., Any] | None:
+    """Return the function with which the attention over a text rotates; an indexer beside it may have another."""
+    functions = vars(sys.modules[type(rotary).__module__])
+    for path, module in model.named_modules():
+        kind = type(module)
+        if kind.__module__ != type(rotary).__module__ or not re.search(r"Attention|MLA", kind.__name__):
+            continue
+        used = {name for name in _ROTATES.findall(inspect.getsource(kind.forward)) if name in functions}
+        if not used or not _is_text(path, kind.__name__):
+            continue
+        flag = getattr(getattr(rotary, "config", None), "rope_interleave", None)
+        chosen = {name for name in used if name.endswith("_interleave") == bool(flag)} or used
+        return functions[min(chosen)] if len(chosen) == 1 else None
+    return functions.get("apply_rotary_pos_emb") or functions.get("apply_rotary_pos_emb_interleave")
+
+
+def _layout(model: torch.nn.Module, module: torch.nn.Module, kind: str, pairs: int) -> str | None:
     """Return the layout of rotated pairs, measured with the model's own function; ``None`` if that is not possible."""
     import torch
 
-    functions = vars(sys.modules[type(module).__module__])
-    config = getattr(module, "config", None)
-    interleaved = bool(getattr(config, "rope_interleave", False)) and "apply_rotary_pos_emb_interleave" in functions
-    turn = functions.get("apply_rotary_pos_emb_interleave" if interleaved else "apply_rotary_pos_emb")
-    if turn is None:
+    if (turn := _rotation(model, module)) is None:
         return None
     width = 2 * pairs
     # One head for each unit vector; two of them form a pair if they are rotated into the same two dimensions.
-    query = torch.eye(width)[None, :, None, :].expand(1, width, 2, width).contiguous()
+    heads_first = torch.eye(width)[None, :, None, :].expand(1, width, 2, width).contiguous()
     places = torch.tensor([[0, 1]])
-    try:
-        extra = {"layer_type": kind} if "layer_type" in inspect.signature(module.forward).parameters else {}
-        cos, sin = module(query, places, **extra)
-        turned = turn(query, query.clone(), cos, sin)[0][0, :, 1]
-    except Exception:  # noqa: BLE001 - functions with other signatures are not measured
-        return None
-    ends = turned.abs().gt(1e-6)
-    same = [head for head in range(1, width) if ends.shape == (width, width) and torch.equal(ends[head], ends[0])]
-    return {1: "interleaved", pairs: "half"}.get(same[0]) if len(same) == 1 and pairs > 1 else None
+    extra = {"layer_type": kind} if "layer_type" in inspect.signature(module.forward).parameters else {}
+    alone = "cos" in list(inspect.signature(turn).parameters)[:2]  # one tensor is rotated, or query and key
+    # Modules for several axes want places on each, and some functions want positions before heads.
+    for query, where in product((heads_first, heads_first.transpose(1, 2)), (places, places.expand(3, 1, 2))):
+        with suppress(Exception):
+            angles = module(query, where, **extra)
+            turned = turn(*[query] * (1 if alone else 2), *(angles if isinstance(angles, tuple) else (angles,)))
+            turned = (turned[0] if isinstance(turned, tuple) else turned)[0]
+            ends = (turned[:, 1] if query is heads_first else turned[1]).abs().gt(1e-6)
+            same = [head for head in range(1, width) if torch.equal(ends[head], ends[0])]
+            if ends.shape == (width, width):
+                return {1: "interleaved", pairs: "half"}.get(same[0]) if len(same) == 1 and pairs > 1 else None
+    return None
 
 
 def alibi_checks(embeddings: Embeddings, model: torch.nn.Module) -> Iterator[Check]:

@@ -29,6 +29,7 @@ interface SiteRules {
   rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
   kind_defaults: Record<string, Record<string, any>>;
   rotary_types: string[];
+  decoders: Record<string, string>;
   switches: string[];
   own_switches: Record<string, string[]>;
   families: FamilyRule[];

@@ -12,7 +12,8 @@ export class ModelConfig {
    * @param {SiteRules} rules
    */
   constructor(config, rules) {
-    this.config = config;
+    /** @type {Record<string, any>} */
+    this.config = { ...config, ...extendedType(config, rules) };
     this.rules = rules;
   }
 
@@ -125,6 +126,20 @@ export class ModelConfig {
     if (stated === "absolute") return "";
     return filled || this.rules.rotary_fields.some((name) => (config[name] ?? null) !== null) ? "rotary" : "";
   }
+}
+
+/**
+ * Return the model type of the decoder that a class of other code extends, as LLaVA's LlavaLlamaForCausalLM, if any.
+ * @param {Record<string, any>} config
+ * @param {SiteRules} rules
+ * @returns {{ model_type?: string }}
+ */
+function extendedType(config, { decoders }) {
+  const name = String(config.architectures?.[0]).slice(0, 100).match(/^(\w+)ForCausalLM$/)?.[1] ?? "";
+  if (!("vocab_size" in config) || Object.hasOwn(decoders, name.toLowerCase())) return {};
+  const endings = [...name.matchAll(/[A-Z]/g)].map(({ index }) => name.slice(index).toLowerCase());
+  const found = endings.find((ending) => Object.hasOwn(decoders, ending));
+  return found === undefined ? {} : { model_type: decoders[found] };
 }
 
 /**
