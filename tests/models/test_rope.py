@@ -277,9 +277,7 @@ def test_layout() -> None:
         assert rotary({**base, **values}).layout == layout
 
 
-@pytest.mark.parametrize(
-    "model_type", ["axk2", "deepseek_v32", "longcat_flash", "llama4_text", "cohere"]
-)
+@pytest.mark.parametrize("model_type", ["axk2", "deepseek_v32", "longcat_flash", "llama4_text", "cohere"])
 def test_layout_is_that_of_the_function_which_the_attention_calls(model_type: str) -> None:
     """An indexer beside the attention may call another."""
     row = one(model_type, classes=0)

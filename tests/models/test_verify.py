@@ -61,8 +61,10 @@ def test_rotary_frequencies_are_compared_beyond_the_trained_length(
     model: Any = build("llama", head_dim=4, rope_parameters={"rope_theta": 10_000.0, **scaling})
     model.save_pretrained(tmp_path)
     name = "rotary frequencies at"
-    found = [check for check in verify(tmp_path).checks if check.what.startswith(name)]
+    result = verify(tmp_path)
+    found = [check for check in result.checks if check.what.startswith(name)]
     assert [check.verdict for check in found] == ["equal"] * 3, [str(check) for check in found]
+    assert len({line.index("equal") for line in str(result).splitlines()[1:]}) == 1  # one below the other
     monkeypatch.setattr(Rotary, "at", lambda self, length: replace(self, length=length))  # frequencies never change
     assert not verify(tmp_path).passed
 

@@ -53,9 +53,10 @@ class Verification(Tabular):
     def __str__(self) -> str:
         """List all comparisons: subject, verdict, largest difference, and both sides."""
         lines = [self.source]
+        wide = max((19, *(len(check.what) for check in self.checks))) + 2
         for check in self.checks:
             size = "" if check.difference is None else f"{check.difference:.1e}"
-            lines.append(f"  {check.what:<21}{check.verdict:<14}{size:<9}{check.ours} / {check.theirs}")
+            lines.append(f"  {check.what:<{wide}}{check.verdict:<14}{size:<9}{check.ours} / {check.theirs}")
         return "\n".join(lines)
 
     def of(self, what: str) -> tuple[Check, ...]:
