@@ -9,6 +9,7 @@ from functools import partial
 from ..checkpoints.formats import ReadTensors
 from ..checkpoints.quantised.decoded import table_refusal
 from ..checkpoints.safetensors.checkpoint import TensorInfo
+from ..checkpoints.stated_roles import stated_roles
 from ..checkpoints.torch_module import LiveTensors
 from ..errors import InputError
 from ..tables.table import EmbeddingTable
@@ -106,7 +107,9 @@ def _on_offer(opened: Opened) -> str:
         return "it has no tensors"
     near = outside_layers(names) or names
     known = [name for name in names[:_MOST_READ] if opened.at_hand(name)]
-    if largest := _largest(tensors, known):
+    if looked_up := stated_roles(tensors).absent.get("token"):
+        said = looked_up
+    elif largest := _largest(tensors, known):
         shown = (f"{name} {list(tensors.info(name).shape)}" for name in largest[:_LISTED])
         said = f"its largest tensors shaped like tables are {', '.join(shown)}"
     elif len(known) < len(names):

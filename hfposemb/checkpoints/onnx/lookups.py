@@ -354,6 +354,7 @@ def scales_fit(table: StoredTable) -> bool:
 
 _MOST_TABLES = 1_000
 _MOST_TYPES = 4
+_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +389,8 @@ def find_tables(graph: Graph) -> tuple[dict[str, StoredTable], StatedRoles]:
         if _role(lookup) == "token":
             add("token", lookup.table)
     tokens = [tables[name] for name in roles.get("token", ())]
+    if not tokens and (offered := [_offer(one) for one in lookups if _role(one) == ""]):
+        absent["token"] = f"the graph looks up {', '.join(offered[:_LISTED])}, inputs whose names do not say token ids"
     widths = {one.width for one in tokens}
     for lookup in lookups:
         role = _role(lookup)
@@ -420,6 +423,13 @@ def _lookups(scope: Scope) -> Iterator[Lookup]:
         if table is not None and table.width > 1:
             seen += 1
             yield Lookup(table, *scope.origins(node.inputs[1]))
+
+
+def _offer(lookup: Lookup) -> str:
+    table = lookup.table
+    return (
+        f"{shortened(table.codes.name)} [{table.rows}, {table.width}] by {shortened(', '.join(sorted(lookup.inputs)))}"
+    )
 
 
 def _role(lookup: Lookup) -> str:

@@ -437,6 +437,15 @@ def test_what_is_no_lookup_of_tokens(tmp_path: Path) -> None:
     assert dict(found.tables) == {"token": ("table",)}
 
 
+def test_what_is_looked_up_is_offered_if_no_input_is_named_after_tokens(tmp_path: Path) -> None:
+    nodes = [node("Gather", ["kinds", "atoms"], "logits")]
+    path = save(tmp_path, model(nodes, {"kinds": random_table(12, 16)}, inputs=["atoms"]))
+    said = r"the graph looks up 'kinds' \[12, 16\] by 'atoms', inputs whose names do not"
+    with pytest.raises(MissingTableError, match=said):
+        hpe.extract(path)
+    assert hpe.extract(f"{path}?token=kinds").token.shape == (12, 16)
+
+
 # --- folders, the Hub and commands ------------------------------------------------------------------------------------
 
 CONFIG = json.dumps({"model_type": "gpt2", "n_embd": 16, "vocab_size": 40, "architectures": ["GPT2LMHeadModel"]})
