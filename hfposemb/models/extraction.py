@@ -274,7 +274,7 @@ def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     if inferred and inferred != kind:
         opened = replace(opened, config={**opened.config, "model_type": inferred})
         stated = "no model type" if kind is None else f"the model type {str(kind)[:40]!r}"
-        how = "is one of" if kind is None else "is other code, read as an extension of"
+        how = "is one of" if kind is None else "is other code, read as"
         opened.notes.append(f"config.json states {stated}; its class {class_of(opened.config)[:100]} {how} {inferred}")
     config = opened.config
     opened.notes.extend(row_checks.of_shard(opened.name))

@@ -290,10 +290,23 @@ def test_a_class_that_extends_a_decoder_of_transformers_has_its_positions(name: 
     assert not extended_type({"architectures": [name]})
 
 
+def test_the_glm_of_2022_learned_its_positions(tmp_path: Path) -> None:
+    tables = {"word_embeddings.weight": 40, "transformer.position_embeddings.weight": 17}
+    tables |= {"transformer.block_position_embeddings.weight": 17}
+    found = extracted(
+        tmp_path,
+        {name: np.ones((rows, 8), np.float32) for name, rows in tables.items()},
+        {"model_type": "glm", "vocab_size": 40, "hidden_size": 8, "block_position_encoding": True},
+    )
+    assert {found.positions[name].kind for name in found.positions} == {"learned"}
+    assert len(found.positions) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "model_type"),
     [
         ("BertModel", "bert"),
+        ("GPT2LMHeadModel", "gpt2"),
         ("BertGenerationDecoder", ""),
         ("LLaMAForCausalLM", "llama"),
         ("LlamaMoEForCausalLM", ""),

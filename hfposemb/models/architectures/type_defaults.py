@@ -110,7 +110,10 @@ _CODE = frozenset((*_PUBLISHED, "nomic_bert"))
 
 @lru_cache(maxsize=1)
 def _by_class() -> Mapping[str, str]:
-    return {entry["class"].lower(): name for name, entry in sorted(_entries().items(), reverse=True)}
+    """Return the model type by the name that its classes begin with; of several, the one of that name."""
+    classes = {name: entry["class"].lower() for name, entry in sorted(_entries().items(), reverse=True)}
+    own = {name: found for name, found in classes.items() if re.sub(r"[\W_]", "", name) == found}
+    return {found: name for name, found in (*classes.items(), *own.items())}
 
 
 @lru_cache(maxsize=1)
@@ -172,9 +175,9 @@ def decoders() -> dict[str, str]:
 
 
 def extended_type(config: Mapping[str, Any]) -> str:
-    """Return the model type of the decoder that a class of other code extends, "" if it names none.
+    """Return the model type that other code stands for: of the decoder that its class extends; "" if it is none.
 
-    LLaVA's code states the fields of its language model, and a type of its own.
+    LLaVA's code states the fields of its language model, and a type of its own. The GLM of 2022 learned its positions.
 
     Examples:
         >>> from hfposemb.models.architectures.type_defaults import extended_type
@@ -182,6 +185,8 @@ def extended_type(config: Mapping[str, Any]) -> str:
         'llama'
     """
     name = class_of(config)[:100]
+    if config.get("model_type") == "glm" and "block_position_encoding" in config:
+        return "glm-10b"
     if "vocab_size" not in config or not name.endswith(_CAUSAL) or type_of_class(config):
         return ""
     starts = (match.start() for match in re.finditer("[A-Z]", name) if match.start())

@@ -129,12 +129,13 @@ export class ModelConfig {
 }
 
 /**
- * Return the model type of the decoder that a class of other code extends, as LLaVA's LlavaLlamaForCausalLM, if any.
+ * Return the model type that other code stands for: of the decoder that its class extends, as LLaVA's do, if any.
  * @param {Record<string, any>} config
  * @param {SiteRules} rules
  * @returns {{ model_type?: string }}
  */
 function extendedType(config, { decoders }) {
+  if (config.model_type === "glm" && "block_position_encoding" in config) return { model_type: "glm-10b" };
   const name = String(config.architectures?.[0]).slice(0, 100).match(/^(\w+)ForCausalLM$/)?.[1] ?? "";
   if (!("vocab_size" in config) || Object.hasOwn(decoders, name.toLowerCase())) return {};
   const endings = [...name.matchAll(/[A-Z]/g)].map(({ index }) => name.slice(index).toLowerCase());
