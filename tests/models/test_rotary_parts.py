@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from hfposemb.models.positions.rotary_parts import part_frequencies
+from hfposemb.models.positions.rotary_parts import part_frequencies, tower_encodings
 from tests.architectures.tiny import build
 
 SOME = [
@@ -63,6 +65,22 @@ def test_axes_are_named() -> None:
     np.testing.assert_allclose(one.frequencies, 100.0 ** -(np.arange(4) / 4))
     (three,) = part_frequencies({**values, "model_type": "minimax_m3_vl_vision"})
     assert three.axes == ("time", "row", "column")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "turn"),
+    [("sam3_vit_model", "sam3.apply_rotary_pos_emb_2d"), ("qwen2_vl_vision", "qwen2_vl.apply_rotary_pos_emb_vision")],
+)
+def test_layout_of_images_is_that_of_the_function_that_turns_them(model_type: str, turn: str) -> None:
+    values = {"hidden_size": 64, "num_heads": 4, "rope_parameters": {"rope_type": "axial"}, "model_type": model_type}
+    made = tower_encodings(part_frequencies(values)[0], values)
+    package, name = turn.split(".")
+    function = getattr(importlib.import_module(f"transformers.models.{package}.modeling_{package}"), name)
+    angles = torch.arange(1.0, 9.0)
+    both = angles.repeat_interleave(2) if package == "sam3" else angles.repeat(2)
+    turned = function(torch.eye(16)[None, None, 0:1], torch.zeros(1, 1, 1, 16), both.cos()[None], both.sin()[None])[0]
+    other = {1: "interleaved", 8: "half"}[int(turned.flatten()[1:].abs().argmax()) + 1]
+    assert {one.layout for one in made.values()} == {other}
 
 
 def test_what_states_no_rotary_positions_has_none() -> None:

@@ -147,9 +147,10 @@ _INTERLEAVED = frozenset(
         *("blt_local_encoder", "blt_patcher", "chatglm", "codegen", "cohere", "cohere2", "cohere2_moe", "deepseek_v2"),
         *("deepseek_v32", "deepseek_v4", "dots3_note", "dots3_note_text", "ernie4_5", "ernie4_5_moe"),
         *("ernie4_5_vl_moe", "ernie4_5_vl_moe_text", "glm", "glm4", "glm4v", "glm4v_text", "glm_moe_dsa", "glm_ocr"),
-        *("glm_ocr_text", "gptj", "helium", "hy_v4_vl", "hy_v4_vl_text", "llama4", "llama4_text", "longcat_flash"),
-        *("mistral_large4", "mistral_large4_text", "moonshine", "moonshine_streaming", "moss"),
-        *("openai_privacy_filter", "progen", "roformer"),
+        *("glm_ocr_text", "gptj", "helium", "hy_v4_vl", "hy_v4_vl_text", "inkling2_vision", "llama4", "llama4_text"),
+        *("longcat_flash", "mistral_large4", "mistral_large4_text", "moonshine", "moonshine_streaming", "moss"),
+        *("openai_privacy_filter", "pe_audio_encoder", "pe_audio_video_encoder", "pe_video_encoder", "progen"),
+        *("roformer", "sam3_vit_model"),
     )
 )
 """Model types that rotate neighbouring dimensions, which no configuration states; all others rotate two halves."""
@@ -416,7 +417,7 @@ def _encoding(values: Mapping[str, Any], stated: Mapping[str, Any], *, name: str
         frequencies,
         settings.length,
         found.attention,
-        _layout(values),
+        layout_of(values),
         base,
         settings.original,
         str(kind),
@@ -505,7 +506,8 @@ def stated_layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"] |
     return None if flagged is None else "interleaved" if flagged else "half"
 
 
-def _layout(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+def layout_of(values: Mapping[str, Any]) -> Literal["half", "interleaved"]:
+    """Return the layout that a configuration states, or that its type has."""
     if (stated := stated_layout(values)) is not None:
         return stated
     # The first ChatGLM has positions on two axes, and DeepSeek's code without latent attention is Llama's.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...tables.rotary import Rotary
 from ..architectures.config_values import first_whole, patches_of, real_number, whole_number
-from .rope import rotary_encodings
+from .rope import layout_of, rotary_encodings
 
 _WIDTHS = ("embed_dim", "hidden_size", "d_model", "dim", "encoder_hidden_size")
 """Fields with the width of a part; that of images in Qwen2-VL states the text's as ``hidden_size``, too."""
@@ -101,7 +101,7 @@ def tower_encodings(one: PartFrequencies, part: Mapping[str, Any]) -> dict[str, 
     if one.encoding is not None:
         return {"": one.encoding}
     if len(one.axes) == 1:
-        return {"": Rotary(one.frequencies, first_whole(part, _LENGTHS) or _DRAWN)}
+        return {"": Rotary(one.frequencies, first_whole(part, _LENGTHS) or _DRAWN, layout=layout_of(part))}
     patches = patches_of(part)
     if one.relative and patches is None:
         return {}
@@ -111,7 +111,8 @@ def tower_encodings(one: PartFrequencies, part: Mapping[str, Any]) -> dict[str, 
     found: dict[str, Rotary] = {}
     for axis, frequencies in zip(one.axes, sets * (len(one.axes) // len(sets)), strict=True):
         count = sides.get(axis, max(sides.values()))
-        found[axis] = Rotary(frequencies * (4 * np.pi / count if one.relative else 1.0), count)
+        turned = frequencies * (4 * np.pi / count if one.relative else 1.0)
+        found[axis] = Rotary(turned, count, layout=layout_of(part))
     return found
 
 
