@@ -263,6 +263,10 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     if config.get("model_type") == "chatglm" and config.get("rope_ratio") not in (None, 1):
         said = "is taken as a factor of the base, as by ChatGLM3; the code of ChatGLM2 divides positions by it"
         opened.notes.append(f"rope_ratio {config['rope_ratio']} {said}"[:400])
+    inner = config.get("attn_config")
+    if config.get("model_type") == "dbrx" and isinstance(inner, dict) and inner.get("rope_theta") not in (None, 1e4):
+        said = "states rope_theta in attn_config, as the code reads that trained the model; transformers takes 10,000"
+        opened.notes.append(f"{name_of(opened.config)} {said}")
     if not (is_known(config) or is_published(config)) and stated_layout(config) is None:
         opened.notes.append(f"{name_of(opened.config)} states no layout{_HALVES}")
     return [
