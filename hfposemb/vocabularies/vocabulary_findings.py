@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from ..checkpoints.tokenizers.small_files import Merges
 from ..text import display
 from .matched_ids import MatchedIds
 from .opened_tokenizer import OpenedTokenizer
@@ -83,7 +84,7 @@ def _of_special(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFi
         said = f"only {letter} declares {role}, {one.roles[role]:,} {token(one, one.roles[role])}"
         yield VocabularyFinding("special-role-undeclared", False, said)
     ours, theirs = ({one.texts[row] for row in one.special} for one in (a, b))
-    differ = [text for text in ours ^ theirs if text in {*a.texts.values()} and text in {*b.texts.values()}]
+    differ = (ours ^ theirs) & {*a.texts.values()} & {*b.texts.values()}
     if differ:
         such = display(min(differ).decode(errors="replace"))
         said = f"{_tokens(len(differ))} {_are(len(differ))} special in one and ordinary in the other, such as {such!r}"
@@ -202,15 +203,8 @@ def _apart(first: str, second: str) -> tuple[str, str]:
 
 def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
     ours, theirs = a.rules, b.rules
-    if ours.merges is not None and theirs.merges is not None and not ours.merges.equal(theirs.merges):
-        both = ours.merges.pairs, theirs.merges.pairs
-        differ = sum(one != other for one, other in zip_longest(*both))
-        place, (first, second) = next(
-            (place, pair) for place, pair in enumerate(zip_longest(*both, fillvalue="none")) if pair[0] != pair[1]
-        )
-        said = f"{differ:,} merges differ, so that texts are cut otherwise: number {place + 1:,} is "
-        said += f"{display(first)!r} in A and {display(second)!r} in B"
-        yield VocabularyFinding("merges", True, said, differ)
+    if ours.merges is not None and theirs.merges is not None:
+        yield from _of_merges(ours.merges, theirs.merges)
     elif (ours.merges is None) != (theirs.merges is None) and (
         ours.model == theirs.model or None in (ours.model, theirs.model)
     ):
@@ -223,8 +217,31 @@ def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
     changed = [(piece, one, other) for piece, one, other in common if one != other and (one == one or other == other)]
     if changed:
         piece, here, there = changed[0]
-        said = f"the scores of {len(changed):,} pieces differ, so that texts are cut otherwise: {display(piece)!r} has "
+        said = f"{len(changed):,} pieces have other scores, so that texts may be cut otherwise: {display(piece)!r} has "
         yield VocabularyFinding("scores", True, f"{said}{here:.6g} in A and {there:.6g} in B", len(changed))
+
+
+def _of_merges(ours: Merges, theirs: Merges) -> Iterator[VocabularyFinding]:
+    if ours.equal(theirs):
+        return
+    first, second = dict.fromkeys(ours.pairs), dict.fromkeys(theirs.pairs)
+    sides = ((first, second), (second, first))
+    alone, common = (
+        [[one for one in these if (one in those) is shared] for these, those in sides] for shared in (False, True)
+    )
+    moved = [pair for pair in zip(*common, strict=True) if pair[0] != pair[1]]
+    order = f"where A has {display(moved[0][0])!r}, B has {display(moved[0][1])!r}" if moved else ""
+    if all(alone):
+        (here, there), (one, other) = map(len, alone), (display(some[0]) for some in alone)
+        said = f"{_merges(here)} of A {_are(here)} missing in B, from {one!r}, and {there:,} of B in A, from {other!r}"
+    elif any(alone):
+        (more, less), some = ("AB", alone[0]) if alone[0] else ("BA", alone[1])
+        said = f"{more} has all merges of {less} and {len(some):,} more, from {display(some[0])!r}"
+        said += f", and the common ones in another order: {order}" if order else ""
+    else:
+        said = f"the same merges have another order: {order}" if order else "one side repeats some of the same merges"
+    count = sum(map(len, alone)) or len(moved) or abs(len(ours.pairs) - len(theirs.pairs)) or 1
+    yield VocabularyFinding("merges", True, f"{said}; texts may be cut otherwise", count)
 
 
 def _of_chat(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
@@ -249,6 +266,10 @@ def _ids(count: int) -> str:
 
 def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{count:,} tokens"
+
+
+def _merges(count: int) -> str:
+    return "1 merge" if count == 1 else f"{count:,} merges"
 
 
 def _are(count: int) -> str:

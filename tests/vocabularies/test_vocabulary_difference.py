@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -13,11 +14,16 @@ import pytest
 from tokenizers import Tokenizer
 
 import hfposemb as hpe
+from hfposemb.checkpoints.tokenizers.small_files import Merges
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import SCHEMAS
 from hfposemb.reports.pair_cards import vocabulary_card
-from hfposemb.vocabularies.comparing import vocabulary_pairs
+from hfposemb.vocabularies.comparing import headline, vocabulary_pairs
+from hfposemb.vocabularies.matched_ids import matched_ids
+from hfposemb.vocabularies.opened_tokenizer import OpenedTokenizer
+from hfposemb.vocabularies.tokenizer_rules import TokenizerRules
+from hfposemb.vocabularies.vocabulary_findings import findings_of
 from tests.hub.server import FakeHub
 from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
 
@@ -103,6 +109,47 @@ def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
     names = {row: piece for piece, row in a["model"]["vocab"].items()}
     assert found.to_frame().values.tolist() == [[300, names[300], names[301], 301], [301, names[301], names[300], 300]]
     assert "300 is" in found.answers["draft"].because
+
+
+@pytest.mark.parametrize(
+    ("other", "said", "count"),
+    [
+        (lambda ours: [*ours[:9], *ours[10:]], "A has all merges of B and 1 more, from {9!r}; texts may", 1),
+        (lambda ours: [*ours, "n o"], "B has all merges of A and 1 more, from 'n o'; texts may", 1),
+        (
+            lambda ours: ["n o", ours[1], ours[0], *ours[2:]],
+            "B has all merges of A and 1 more, from 'n o', and the common ones in another order: where A has {0!r}, B",
+            1,
+        ),
+        (
+            lambda ours: ["n o", *ours[1:]],
+            "1 merge of A is missing in B, from {0!r}, and 1 of B in A, from 'n o'; texts may",
+            2,
+        ),
+        (
+            lambda ours: [ours[1], ours[0], *ours[2:]],
+            "the same merges have another order: where A has {0!r}, B has {1!r}; texts may",
+            2,
+        ),
+        (lambda ours: [*ours, ours[0]], "one side repeats some of the same merges; texts may be cut otherwise", 1),
+    ],
+    ids=["fewer", "more", "more, moved", "others", "moved", "repeated"],
+)
+def test_merges_are_compared_as_lists_not_by_their_numbers(
+    other: Callable[[list[str]], list[str]], said: str, count: int
+) -> None:
+    ours = [f"{first} {last}" for first in "abcd" for last in "efgh"]
+    stated = [TokenizerRules("BPE", merges=Merges("", "\n".join(some).encode())) for some in (ours, other(ours))]
+    a, b = (OpenedTokenizer("made", "by hand", {0: "a"}, {0: b"a"}, rules=rules) for rules in stated)
+    (found,) = (one for one in findings_of(a, b, matched_ids(a, b)) if one.name == "merges")
+    assert (found.message.startswith(said.format(*ours)), found.count) == (True, count), found
+
+
+def test_the_headline_says_that_ids_are_other_ones_only_where_tokens_moved(tmp_path: Path) -> None:
+    for planted, said in (("a chat token renamed", "Common texts have the same ids"), ("an offset", "under other ids")):
+        pair = PAIRS[planted]
+        folders = [write(tmp_path / planted / name, given) for name, given in (("a", pair.a), ("b", pair.b))]
+        assert said in headline(hpe.vocabulary_difference(*folders))
 
 
 def test_tokens_without_a_row_are_counted_in_the_answers(tmp_path: Path) -> None:
