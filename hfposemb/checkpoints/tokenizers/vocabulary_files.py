@@ -83,7 +83,7 @@ def read_tiktoken(folder: Path, file: str) -> Vocabulary:
     stated = {*literal.values(), *declared.literal.values()}
     literal |= enumerate((one for one in declared.more if one not in stated), max((*literal, last, first - 1)) + 1)
     found = Vocabulary(file, pieces, Style(byte_level=True), literal, frozenset(literal.values()))
-    return completed(found, declared)
+    return completed(found, declared, ordinary=True)
 
 
 def read_tekken(folder: Path, file: str) -> Vocabulary:
@@ -123,7 +123,8 @@ def read_tekken(folder: Path, file: str) -> Vocabulary:
 
 def _piece(text: str, what: str) -> str:
     try:
-        return as_characters(base64.b64decode(text, validate=True))
+        # Padding alone is no bytes: Whisper's multilingual.tiktoken ends with "= 50256".
+        return as_characters(base64.b64decode(text if text.strip("=") else "", validate=True))
     except (binascii.Error, ValueError) as error:
         raise SourceError(f"{what} must hold bytes in base64; found {json.dumps(text)[:60]}") from error
 
@@ -398,7 +399,7 @@ def _from_rwkv(folder: Path, file: str) -> Vocabulary:
         pieces[token_id(int(found["row"]), f"line {number + 1} of {file}")] = as_characters(raw)
     literal = {} if 0 in pieces else {0: "<|endoftext|>"}
     read = Vocabulary(file, pieces, Style(byte_level=True), literal, frozenset(literal.values()))
-    return completed(read, read_declared(folder))
+    return completed(read, read_declared(folder), ordinary=True)
 
 
 _OF_BYTES: Mapping[str, tuple[Sequence[str], int]] = {
