@@ -64,7 +64,7 @@ class TextCoverage(Tabular):
         scripts: The words by script, the most frequent first.
         counts: How often each row is used, by its number; rows that the text never uses are left out.
         rows: Rows of the token table.
-        row_bytes: Bytes of a row, in the token table and in an output head of its own.
+        row_bytes: Stored bytes of a row, in the token table and in an output head of its own.
     """
 
     _document = (
@@ -190,7 +190,7 @@ def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCo
         tuple(sorted(scripts, key=lambda one: -one.words)),
         dict(counts),
         table.shape[0],
-        sum(one.shape[1] * one.dtype.itemsize for one in (table, *heads)),
+        sum(one.row_bytes for one in (table, *heads)),
     )
 
 

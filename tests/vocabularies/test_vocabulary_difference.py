@@ -202,10 +202,9 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     model = hpe.extract("sample:minilm")
     assert (found["tokens"], found["used"], found["words"]) == (len(ids), len(set(ids)), 16_000)
     assert found["unknown"] == ids.count(model.token.row("[UNK]"))
-    assert (
-        found["unused_bytes"]
-        == (model.token.shape[0] - len(set(ids))) * model.token.shape[1] * model.token.dtype.itemsize
-    )
+    stored = model.token.provenance
+    assert (stored.stored_dtype, stored.nbytes) == ("I8, one scale per row", 30_522 * (384 + 2))
+    assert found["unused_bytes"] == (model.token.shape[0] - len(set(ids))) * (384 + 2)
     scripts = {one["script"]: one["words"] for one in found["scripts"]}
     assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
     with pytest.raises(InputError, match="must have words"):
