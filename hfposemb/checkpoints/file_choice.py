@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import CheckpointError
+from ..text import counted
 from .file_ranges import files_in, is_plain
 from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
 from .limits import DEFAULT_LIMITS
@@ -233,7 +234,7 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
         first = next(suffix for suffix in FOREIGN_FORMATS if any(Path(file).suffix == suffix for file in foreign))
         said = f"has no .safetensors file, only {shortened(', '.join(foreign))}; {FOREIGN_FORMATS[first]}"
         return fault(name, said)
-    return fault(name, f"has no .safetensors file among {len(names)} files; give the folder of a model")
+    return fault(name, f"has no .safetensors file among {counted(len(names), 'file')}; give the folder of a model")
 
 
 def is_index(file: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -254,6 +255,41 @@ def test_the_counts_are_those_of_tokenizers(sample: str) -> None:
     assert found.tokens / found.words == len(ids) / len(text.split())
     with pytest.raises(InputError, match="text must be a text"):
         hpe.text_coverage(f"sample:{sample}", Path("text"))  # type: ignore[arg-type]
+
+
+def test_a_text_is_cut_by_a_tokenizer_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone, text = tmp_path / "alone", "The queen's king, naïve 3.14 walked"
+    alone.mkdir()
+    (alone / "tokenizer.json").write_bytes((SAMPLES / "minilm" / "tokenizer.json").read_bytes())
+    model = hpe.text_coverage("sample:minilm", text)
+    for source in (alone, alone / "tokenizer.json"):
+        found = hpe.text_coverage(source, text)
+        assert (found.counts, found.unknown, found.rows) == (model.counts, model.unknown, model.rows)
+        assert (found.row_bytes, found.unused_bytes) == (None, None)
+        assert re.search(r" of 30,522 ids \(\d+\s%\) are never used$", str(found))
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    assert main(["vocab", str(alone), "--text", str(tmp_path / "text"), "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMAS["vocab"])
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"tokenizer.model": b"\n\x05\n\x01a\x18\x01"}, "tokenizer.model states its tokens, but no text is cut by it"),
+        ({"tekken.json": '{"vocab": []}'}, "tekken.json states its tokens, but no text is cut by it"),
+        ({"claude.json": "{}"}, r"no file that states a vocabulary .* among 1 file;"),
+    ],
+)
+def test_what_cuts_no_text_is_named(tmp_path: Path, files: dict[str, str | bytes], said: str) -> None:
+    folder = write(tmp_path / "a", files)
+    with pytest.raises(hpe.HfposembError, match=said) as error:
+        hpe.text_coverage(folder, "the king")
+    assert "token ids" not in str(error.value), "vocab takes none"
+
+
+def test_a_folder_with_neither_asks_for_a_vocabulary_first(tmp_path: Path) -> None:
+    with pytest.raises(hpe.HfposembError, match="has no file that states a vocabulary"):
+        hpe.vocabulary_difference(write(tmp_path / "a", {"claude.json": "{}"}), "sample:bert")
 
 
 def test_the_report_has_a_card_for_sources_with_files() -> None:

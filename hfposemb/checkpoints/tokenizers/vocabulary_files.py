@@ -174,7 +174,7 @@ def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
 
     Raises ``SourceError`` for a file that violates its format.
     """
-    file = vocabulary_file(_regular_files(folder)) if file is None else vocabulary_file([file])
+    file = vocabulary_of(folder) if file is None else vocabulary_file([file])
     if file is None:
         return None
     return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)(folder, file)
@@ -200,7 +200,12 @@ def of_bytes(tokenizer_class: object, settings: Mapping[str, Any]) -> Vocabulary
 
 def has_vocabulary(folder: Path) -> bool:
     """Return whether ``folder`` has a file from which ``read_labels`` can read labels."""
-    return vocabulary_file(_regular_files(folder)) is not None
+    return vocabulary_of(folder) is not None
+
+
+def vocabulary_of(folder: Path) -> str | None:
+    """Return the name of the file in ``folder`` that states the vocabulary; ``None`` if no file does."""
+    return vocabulary_file(_regular_files(folder))
 
 
 def vocabulary_file(names: Collection[str]) -> str | None:
