@@ -79,6 +79,20 @@ def number(value: float, *, digits: int = 3) -> str:
     return sign + (text[1:] if text.startswith("0.") else text)
 
 
+def counted(count: int, noun: str, of: str = "", verb: str = "") -> str:
+    """Return a number, its noun, what follows it, and a verb, given in the plural, that agrees with the number.
+
+    >>> from hfposemb.text import counted
+    >>> counted(1_000, "row"), counted(1, "row", verb="are"), counted(1, "", "of 9 rows", "equal")
+    ('1,000 rows', '1 row is', '1 of 9 rows equals')
+    """
+    if count == 1:
+        verb = {"are": "is", "have": "has"}.get(verb, f"{verb}s" if verb else "")
+    elif noun:
+        noun = f"{noun}s"
+    return " ".join(filter(None, (f"{count:,}", noun, of, verb)))
+
+
 def percent(share: float, *, digits: int = 0) -> str:
     r"""Format a share with a non-breaking space; in whole percent, 100 % and 0 % are used only for all and nothing.
 

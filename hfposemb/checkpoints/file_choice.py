@@ -10,13 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import CheckpointError
+from ..text import counted
 from .file_ranges import files_in, is_plain
 from .folder_layouts import EXPORTS, PIPELINE, advice, source_inside
 from .limits import DEFAULT_LIMITS
-from .strict_json import CONVERT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
+from .strict_json import CONVERT_ADVICE, FASTTEXT_ADVICE, MOST_NAMES, MOST_NESTED, SHOWN, fault, read_json, shortened
 
 _TRANSFORMERS_4 = "convert it with transformers 4: AutoModel.from_pretrained(folder, from_{}=True).save_pretrained(out)"
 _ARRAYS = "read its arrays with {} and pass them to hfposemb.from_arrays"
+_MATRIX = "if it holds a table, read that with the library that wrote the file, and save it with numpy.save as .npy"
 
 FOREIGN_FORMATS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), CONVERT_ADVICE),
@@ -27,6 +29,8 @@ FOREIGN_FORMATS = {
     ),
     **dict.fromkeys((".pb", ".meta"), _ARRAYS.format("tensorflow")),
     ".vec": _ARRAYS.format("gensim"),
+    ".ftz": FASTTEXT_ADVICE,
+    **dict.fromkeys((".pkl", ".pickle", ".joblib", ".dat"), _MATRIX),
     **dict.fromkeys((".jit", ".ptl"), "save it with torch.save(torch.jit.load(path).state_dict(), 'model.pt')"),
     ".pt2": "save it with torch.save(torch.export.load(path).state_dict, 'model.pt')",
     ".distcp": "gather it with 'python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER model.pt', and "
@@ -209,7 +213,7 @@ def is_checkpoint(file: str) -> bool:
 def foreign_file(file: str) -> str:
     """Return what to say of a file that is no checkpoint of a format that is read."""
     suffix = Path(file).suffix.replace(".txt", ".vec")  # GloVe's vectors; among others, .txt is a vocabulary
-    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(suffix, CONVERT_ADVICE)}"
+    return f"is not a .safetensors file; {FOREIGN_FORMATS.get(suffix, _MATRIX)}"
 
 
 def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool = False) -> CheckpointError:
@@ -233,7 +237,7 @@ def no_checkpoint(names: Sequence[str], *, name: str, path: str = "", hub: bool 
         first = next(suffix for suffix in FOREIGN_FORMATS if any(Path(file).suffix == suffix for file in foreign))
         said = f"has no .safetensors file, only {shortened(', '.join(foreign))}; {FOREIGN_FORMATS[first]}"
         return fault(name, said)
-    return fault(name, f"has no .safetensors file among {len(names)} files; give the folder of a model")
+    return fault(name, f"has no .safetensors file among {counted(len(names), 'file')}; give the folder of a model")
 
 
 def is_index(file: str) -> bool:

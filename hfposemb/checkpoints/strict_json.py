@@ -19,6 +19,7 @@ MOST_VALUES = 300_000
 SHOWN = 80
 _T = TypeVar("_T")
 CONVERT_ADVICE = "load it with transformers and save it with model.save_pretrained(folder)"
+FASTTEXT_ADVICE = "read its vectors with fasttext, model.get_word_vector(word), and pass them to hfposemb.from_arrays"
 
 
 MAGIC = (
@@ -29,7 +30,7 @@ MAGIC = (
     (b"\x80", f"is a Python pickle; {CONVERT_ADVICE}"),
     (b"GGUF", "is a GGUF file; rename it to end in .gguf"),
     (b"\x89HDF", f"is an HDF5 file; {CONVERT_ADVICE}"),
-    (b"\xba\x16O/", "is a model of fastText; read its arrays with gensim and pass them to hfposemb.from_arrays"),
+    (b"\xba\x16O/", f"is a model of fastText; {FASTTEXT_ADVICE}"),
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from .. import __version__
 from ..tables.documents import plain
 from ..tables.tabular import Columns, Tabular, columns_of
+from ..text import counted
 from .findings import RULES, SEVERITIES, Finding, Severity
 
 FORMAT = "hfposemb.check/1"
@@ -65,8 +66,7 @@ class CheckReport(Tabular):
     def summary(self) -> str:
         """Number of findings of each severity, as text."""
         counts = {severity: len(self.of(severity)) for severity in SEVERITIES}
-        notes = f"{counts['note']} {'note' if counts['note'] == 1 else 'notes'}"
-        return f"{counts['wrong']} wrong, {counts['suspicious']} suspicious, {notes}"
+        return f"{counts['wrong']} wrong, {counts['suspicious']} suspicious, {counted(counts['note'], 'note')}"
 
     def __str__(self) -> str:
         """List the findings, and what was not examined."""

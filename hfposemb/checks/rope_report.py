@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis.positions.base_bound import base_bound, lowest_sum
+from ..analysis.positions.base_bound import base_bound, lowest_of, lowest_sum
 from ..errors import InputError, MissingTableError
 from ..models.architectures.type_defaults import completed
 from ..models.positions.rope import rotary_encodings
@@ -31,6 +31,9 @@ _LOCAL = 64
 """Distances up to here count as near: those of neighbouring words."""
 
 _SAMPLES = 2048
+_EVERY = 2**20
+"""Distances up to here are all looked at; of those beyond, samples."""
+
 _SEARCHED = 2**15
 """Longest context for which the bound of the base is searched; beyond, it is said only whether the base holds."""
 
@@ -46,17 +49,19 @@ class ScalingEffect:
         unseen: Number of pairs that reach angles which never occurred in training.
         near: Largest change of the kernel at distances up to 64, from that of plain frequencies.
         lowest: Smallest value of the kernel at any distance within the length.
+        sampled: Whether of distances beyond 1,048,576 only samples were looked at for ``lowest``.
         kernel: The kernel at ``distances``.
         distances: Distances at which the kernel is given, in positions.
     """
 
-    _document = ("scaling", "multiple", "length", "unseen", "near", "lowest")
+    _document = ("scaling", "multiple", "length", "unseen", "near", "lowest", "sampled")
     scaling: str
     multiple: int
     length: int
     unseen: int
     near: float
     lowest: float
+    sampled: bool
     kernel: NDArray[np.float64] = field(repr=False)
     distances: NDArray[np.int64] = field(repr=False)
 
@@ -147,7 +152,7 @@ class RopeReport(Tabular):
     def columns(self) -> Columns:
         """Return one row per scaling and length.
 
-        ``scaling``, ``multiple``, ``length``, ``unseen``, ``near`` and ``lowest``, as in ``ScalingEffect``.
+        ``scaling``, ``multiple``, ``length``, ``unseen``, ``near``, ``lowest`` and ``sampled`` as in ``ScalingEffect``.
         """
         return columns_of(self.effects, *ScalingEffect._document)
 
@@ -193,7 +198,7 @@ def rope_report(
     if theta is not None and theta > 1:
         width = 2 * len(plain)
         bound = base_bound(width, trained) if trained <= search else None
-        base = BaseCheck(theta, trained, lowest_sum(theta, width, min(trained, 2**20)), bound)
+        base = BaseCheck(theta, trained, lowest_sum(theta, width, min(trained, _EVERY)), bound)
     return RopeReport(
         embeddings.name,
         name,
@@ -301,7 +306,9 @@ def _effect(
     seen, reached = plain * trained, frequencies * length
     unseen = (seen < 2 * np.pi) & (reached > seen * (1 + 1e-9))
     change = float(np.abs(near - before).max(initial=0.0))
-    return ScalingEffect(scaling, multiple, length, int(unseen.sum()), change, float(kernel.min()), kernel, distances)
+    lowest = min(lowest_of(frequencies, min(length, _EVERY)) / len(frequencies), float(kernel.min()))
+    beyond = length > _EVERY
+    return ScalingEffect(scaling, multiple, length, int(unseen.sum()), change, lowest, beyond, kernel, distances)
 
 
 def _agreement(one: Rotary, plain: NDArray[np.float64]) -> dict[int, float]:
@@ -336,7 +343,8 @@ def _lines(report: RopeReport) -> Iterator[str]:
         yield f"  {'scaling':<10}{'length':>10}{'unseen pairs':>14}{'change near':>13}{'lowest kernel':>15}"
     for one in report.effects:
         near, lowest = number(one.near), number(one.lowest)
-        yield f"  {one.scaling:<10}{one.length:>10,}{one.unseen:>14}{near:>13}{lowest:>15}"
+        sampled = "  sampled" if one.sampled else ""
+        yield f"  {one.scaling:<10}{one.length:>10,}{one.unseen:>14}{near:>13}{lowest:>15}{sampled}"
     yield from (f"  {name}: {reason}" for name, reason in report.absent.items())
     for part in report.parts:
         if len(report.parts) > 1:

@@ -98,7 +98,10 @@ def _all(source: CheckedSource) -> Iterator[Finding]:
 
 def _checked(source: CheckedSource) -> tuple[str, ...]:
     """Return what was examined, in a few words each."""
-    tables = [f"{role} table {table.size}" for role in source.embeddings.tables if (table := source.table(role))]
+    found = ((role, source.table(role)) for role in source.embeddings.tables)
+    tables = [
+        f"{role} table {one.shape[0]:,} × {one.shape[1]:,} {one.provenance.stored_dtype}" for role, one in found if one
+    ]
     return (f"{len(source.infos):,} of {len(source.names):,} tensor headers", *tables)
 
 

@@ -14,6 +14,7 @@ from ..checkpoints.strict_json import read_json
 from ..models.architectures.config_values import class_of, in_gguf, whole_number
 from ..models.architectures.tied_types import needed_tables
 from ..models.row_checks import other_width
+from ..text import counted
 from .checked_source import CheckedSource, configurations, index_of
 from .findings import Finding, finding
 
@@ -62,8 +63,8 @@ def check_index(path: Path) -> Iterator[Finding]:
     if wrong or unlisted:
         which = (wrong or unlisted)[0]
         said = (
-            f"{len(wrong)} tensors are not in the shard that {index.name} names, and {len(unlisted)} tensors of the "
-            f"shards are not in it; the first is {which}"
+            f"{counted(len(wrong), 'tensor', verb='are')} not in the shard that {index.name} names, and "
+            f"{counted(len(unlisted), 'tensor', 'of the shards', 'are')} not in it; the first is {which}"
         )
         yield finding("index-mismatch", said, file=index.name, misplaced=len(wrong), unlisted=len(unlisted))
 
@@ -135,7 +136,9 @@ def _names(source: CheckedSource) -> Iterator[Finding]:
             yield finding("wrapped-names", said, prefix=prefix, tensors=count)
     foreign = sorted(name for name in source.names if _FOREIGN.search(name))
     if foreign:
-        said = f"{len(foreign)} tensors belong to training, not to the model; the first is {foreign[0]}"
+        said = (
+            f"{counted(len(foreign), 'tensor', verb='belong')} to training, not to the model; the first is {foreign[0]}"
+        )
         yield finding("foreign-tensors", said, tensors=len(foreign), first=foreign[0])
 
 

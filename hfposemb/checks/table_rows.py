@@ -17,7 +17,7 @@ from ..models.architectures.config_values import name_of, vocabularies, whole_nu
 from ..models.architectures.families import ROTARY_FIELDS, is_known
 from ..tables.closed_forms import LAYOUTS, sine_rows
 from ..tables.table import EmbeddingTable
-from ..text import display
+from ..text import counted, display
 from .checked_source import CheckedSource
 from .findings import Finding, finding
 from .tokenizer_files import Tokens
@@ -92,10 +92,9 @@ def facts_of(table: EmbeddingTable, spans: list[range]) -> RowFacts:
 def chosen_spans(source: CheckedSource, table: EmbeddingTable, wanted: list[int]) -> list[range]:
     """Return the spans of rows to read: all, a sample of a large local table, or one range on the Hub."""
     rows = table.shape[0]
-    stored = max(table.provenance.nbytes or table.shape[0] * table.shape[1] * table.dtype.itemsize, 1)
-    if source.full or stored <= (WINDOW if source.remote else LOCAL):
+    per_row = max(table.row_bytes, 1)
+    if source.full or rows * per_row <= (WINDOW if source.remote else LOCAL):
         return [range(rows)]
-    per_row = max(stored // rows, 1)
     count = max(1, min(rows, (WINDOW if source.remote else 8 * WINDOW) // per_row))
     wanted = sorted(row for row in wanted if row < rows) or [rows - 1]
     last = [row for row in wanted if row < wanted[-1] + 1 and wanted[-1] - row < count // 2]
@@ -169,7 +168,8 @@ def _further(source: CheckedSource, table: EmbeddingTable, tokens: Tokens | None
     if tokens is not None and tokens.vocabulary is not None:
         zero = [row for row in zero if row in tokens.by_id]
     if 0 < len(zero) < len(facts.rows):
-        said = f"{len(zero):,} of {len(facts.rows):,} rows of {tensor} are zero; the first is row {zero[0]:,}"
+        said = counted(len(zero), "", f"of {len(facts.rows):,} rows of {tensor}", "are")
+        said += f" zero; the first is row {zero[0]:,}"
         yield finding("rows-zero", said, file=file, rows=len(zero), row=zero[0])
 
 
@@ -188,14 +188,15 @@ def _numbers(values: NDArray[Any] | None, name: str, file: str | None) -> Iterat
     if wrong:
         assert values is not None
         row = int(np.argwhere(~np.isfinite(values))[0][0])
-        said = f"{wrong:,} numbers of {name} are NaN or infinite; the first is in row {row:,}"
+        said = f"{counted(wrong, 'number', f'of {name}', 'are')} NaN or infinite; the first is in row {row:,}"
         yield finding("not-finite", said, file=file, rows=wrong, row=row)
 
 
 def _not_finite(facts: RowFacts, file: str | None, tensor: str) -> Iterator[Finding]:
     wrong = facts.rows[~facts.finite]
     if len(wrong):
-        said = f"{len(wrong):,} rows of {tensor} hold NaN or infinite numbers; the first is row {wrong[0]:,}"
+        said = counted(len(wrong), "row", f"of {tensor}", "hold")
+        said += f" NaN or infinite numbers; the first is row {wrong[0]:,}"
         yield finding("not-finite", said, file=file, rows=len(wrong), row=int(wrong[0]))
 
 
@@ -219,7 +220,7 @@ def _in_use(facts: RowFacts, used: dict[int, str], padding: int | None, file: st
         elif norm < TINY * median or counts[facts.digests[place]] > 1:
             others = counts[facts.digests[place]] - 1
             said = f"{token} (row {row:,}) is in use, but its row looks untrained: its norm is {norm:.4g}, the median "
-            said += f"{median:.4g}" + (f", and {others:,} other rows equal it" if others else "")
+            said += f"{median:.4g}" + (f", and {counted(others, 'other row', verb='equal')} it" if others else "")
             values: dict[str, Any] = {"row": row, "norm": norm, "median": median, "equal": others}
             yield finding("reserved-row-in-use", said, sure=False, file=file, **values)
 
@@ -234,7 +235,7 @@ def _zero(facts: RowFacts, used: set[int], tokens: Tokens, padding: int | None, 
     beyond = [row for row in others if known is not None and row not in known]
     others = [row for row in others if row not in set(beyond)]
     if others and len(others) < len(facts.rows):
-        said = f"{len(others):,} rows of the token table are zero; the first is row {others[0]:,}"
+        said = f"{counted(len(others), 'row', 'of the token table', 'are')} zero; the first is row {others[0]:,}"
         if known is not None:
             said += f", {known[others[0]]!r}"
         yield finding("zero-rows", said, file=file, rows=len(others), row=others[0])
@@ -252,8 +253,8 @@ def _equal(facts: RowFacts, used: set[int], tokens: Tokens, name: str, file: str
     for kind, found in (("equal-rows", trained), ("unused-rows-equal", rest)):
         if found:
             shown = ", ".join(display(known.get(row, str(row)), width=24) for row in found[0][:4])
-            said = f"{sum(map(len, found)):,} rows in {len(found):,} groups equal another row; the largest group has "
-            said += f"{len(found[0]):,}: {shown}"
+            said = f"{sum(map(len, found)):,} rows in {counted(len(found), 'group')} equal another row; "
+            said += f"the largest group has {len(found[0]):,}: {shown}"
             values: dict[str, Any] = {"rows": sum(map(len, found)), "groups": len(found), "row": found[0][0]}
             yield finding(kind, said, file=file, fix={"source": name}, **values)
 
@@ -312,15 +313,16 @@ def _rows(table: EmbeddingTable) -> Iterator[Finding]:
         return
     zero = facts.rows[facts.norms == 0]
     if len(zero):
-        said = f"{len(zero):,} of {rows:,} rows of {tensor} are zero; the first is position {zero[0]:,}"
+        said = (
+            counted(len(zero), "", f"of {rows:,} rows of {tensor}", "are") + f" zero; the first is position {zero[0]:,}"
+        )
         yield finding("positions-zero", said, file=file, rows=len(zero), first=int(zero[0]))
     groups = facts.groups()
     if groups:
         count, first = sum(len(one) - 1 for one in groups), min(one[1] for one in groups)
         same = next(one[0] for one in groups if one[1] == first)
-        said = (
-            f"{count:,} of {rows:,} rows of {tensor} equal an earlier one; position {first:,} equals position {same:,}"
-        )
+        said = counted(count, "", f"of {rows:,} rows of {tensor}", "equal")
+        said += f" an earlier one; position {first:,} equals position {same:,}"
         yield finding("positions-repeated", said, file=file, rows=count, first=first)
     shift = _shift(table)
     if shift:

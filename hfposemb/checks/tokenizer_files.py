@@ -14,6 +14,8 @@ from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocab
 from ..errors import SourceError
 from ..models.architectures.config_values import name_of, vocabularies, whole_number
 from ..models.architectures.families import is_known
+from ..models.opened_model import are_padding
+from ..text import counted
 from .checked_source import SMALL_FILES, CheckedSource, as_json, text_field
 from .findings import Finding, finding
 
@@ -126,13 +128,13 @@ def _conflicts(
             differing = sorted(row for row in tokens.keys() & theirs.keys() if tokens[row] != theirs[row])
             if differing:
                 row = differing[0]
-                said = f"{len(differing)} ids differ between {file} and {other}: {row} is {tokens[row]!r} and "
-                said += repr(theirs[row])
+                said = counted(len(differing), "id", verb="differ")
+                said += f" between {file} and {other}: {row} is {tokens[row]!r} and {theirs[row]!r}"
                 yield finding("two-tokens-one-id", said, file=file, ids=len(differing), first=row)
 
 
-PADDING = 1024
-"""Fewer rows than this beyond the tokens are taken for padding."""
+_PREFERRED = 8
+"""Least multiple that hardware prefers."""
 
 _MORE_ROWS: Mapping[str, int] = {"mllama": 8, "mllama_text_model": 8, "moshi": 1, "moshi_depth": 1}
 """Model types whose table has more rows than their vocabulary: mllama has eight for images, moshi one for padding."""
@@ -180,9 +182,8 @@ def _tokenizer(tokens: Tokens, rows: int) -> Iterator[Finding]:
     largest = max(known)
     if largest >= rows:
         beyond = [row for row in known if row >= rows]
-        said = (
-            f"{len(beyond)} tokens have ids from {min(beyond):,} to {largest:,}, but the table ends at row {rows - 1:,}"
-        )
+        said = counted(len(beyond), "token", verb="have")
+        said += f" ids from {min(beyond):,} to {largest:,}, but the table ends at row {rows - 1:,}"
         said += f"; the first is {known[min(beyond)]!r}"
         yield finding("token-beyond-table", said, fix={"needed": largest + 1}, tokens=len(beyond), rows=rows)
     if tokens.vocabulary is None:
@@ -190,15 +191,16 @@ def _tokenizer(tokens: Tokens, rows: int) -> Iterator[Finding]:
     missing = largest + 1 - len(known)
     if missing > 0:
         first = next(row for row in range(largest) if row not in known)
-        said = f"{missing:,} ids below {largest:,} belong to no token; the first is {first:,}"
+        said = f"{counted(missing, 'id', f'below {largest:,}', 'belong')} to no token; the first is {first:,}"
         yield finding("missing-ids", said, missing=missing, first=first)
     surplus = rows - largest - 1
     if surplus <= 0:
         return
     multiple = rows & -rows
-    said = f"the table has {rows:,} rows, the tokenizer {largest + 1:,} ids: {surplus:,} rows belong to no token"
-    if surplus < PADDING and surplus <= largest:
-        said += f"; {rows:,} is a multiple of {multiple}"
+    belong = counted(surplus, "row", verb="belong")
+    said = f"the table has {rows:,} rows, the tokenizer {largest + 1:,} ids: {belong} to no token"
+    if are_padding(rows, largest + 1):
+        said += f"; {rows:,} is a multiple of {multiple}" if multiple >= _PREFERRED else ""
         yield finding("padded-rows", said, rows=rows, tokens=largest + 1, surplus=surplus, multiple=multiple)
     else:
         yield finding("surplus-rows", said, rows=rows, tokens=largest + 1, surplus=surplus)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_PADDING = 1024
-"""Largest number of rows assumed to be padding of a vocabulary's size."""
+"""Fewer rows than this beyond the tokens are padding of a vocabulary's size."""
 
 
 def can_reopen(tensors: ReadTensors) -> bool:
@@ -309,7 +309,8 @@ def _joined(first: EmbeddingTable, second: EmbeddingTable, opened: Opened) -> Em
     split, rows = first.shape[0], first.shape[0] + second.shape[0]
 
     note = f"rows from {split:,} on come from {second.provenance.tensor}"
-    provenance = replace(first.provenance, notes=(*first.provenance.notes, note))
+    nbytes = first.provenance.nbytes + second.provenance.nbytes
+    provenance = replace(first.provenance, nbytes=nbytes, notes=(*first.provenance.notes, note))
     named = partial(labels_of, opened, rows)
     read = partial(_read_both, first, second)
     return EmbeddingTable(f"{opened.name} tokens", (rows, first.shape[1]), first.dtype, provenance, read, named)
@@ -322,9 +323,18 @@ def _read_both(first: EmbeddingTable, second: EmbeddingTable, start: int, stop: 
     return np.concatenate(parts)
 
 
+def are_padding(rows: int, tokens: int) -> bool:
+    """Return whether the rows beyond the ``tokens`` are so few that they pad the table.
+
+    They are fewer than 1,024, or, where the number of rows is a multiple of 64, at most one for 100 tokens.
+    """
+    surplus = rows - tokens
+    return 0 < surplus <= tokens and (surplus < _MOST_PADDING or (rows % 64 == 0 and 100 * surplus <= tokens))
+
+
 def padded_rows(rows: int, tokens: int) -> bool:
     """Return whether ``rows`` is the vocabulary size ``tokens`` padded to a multiple of 8, as hardware prefers."""
-    return 0 < rows - tokens < _MOST_PADDING and rows % 8 == 0
+    return rows % 8 == 0 and are_padding(rows, tokens)
 
 
 def labels_of(opened: Opened, rows: int) -> Labels:

@@ -142,13 +142,14 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
     if isinstance(opened.tensors, LiveTensors):
         return Tying(False, "own tensor", f"{head} and {token} are different tensors of the live model", head, role)
     said = None if opened.in_gguf else _stated(opened, role, name)
-    if said is None and head in stated_roles(opened.tensors).tables.get("head", ()) and ties_by_default(opened.config):
+    named = opened.config and head in stated_roles(opened.tensors).tables.get("head", ())
+    if said is None and named and ties_by_default(opened.config):
         return Tying(
             True, "configuration", f"{both}, but tie_word_embeddings is not stated, which means true", head, role
         )
     if said:
         return Tying(True, "configuration", f"{both}, but tie_word_embeddings is true", head, role)
-    if opened.in_gguf:
+    if opened.in_gguf or not opened.config:
         return Tying(False, "own tensor", both, head, role)
     about = f"{both}, and tie_word_embeddings is {'not stated' if said is None else 'false'}"
     return Tying(False, "own tensor", about, head, role)
@@ -178,7 +179,8 @@ def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str
         )
         return reason, True
     kind = class_of(opened.config)[:60]
-    what = f"it is a {kind}" if kind else "no tensor is named as one, and no class in config.json has one"
+    unstated = "no class in config.json has one" if opened.config else "there is no config.json"
+    what = f"it is a {kind}" if kind else f"no tensor is named as one, and {unstated}"
     if others := class_heads(opened.tensors.names()):
         name, like = others[0]
         return f"{what}, and {name} is {like}", False

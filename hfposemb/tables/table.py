@@ -233,6 +233,13 @@ class EmbeddingTable(Answering):
         stored = f", stored as {found.stored_dtype}" if found.file else ""
         return f"{' of '.join(part for part in (found.tensor, found.file) if part) or 'computed'}{stored}"
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row as it is stored, with its share of the scales where the table is quantised."""
+        kept = self.provenance
+        own = self.shape[1] * self.dtype.itemsize
+        return -(-kept.nbytes // max(self.shape[0] + kept.row_offset, 1)) if kept.nbytes else own
+
     def rows(self, start: int | Sequence[int | str] | NDArray[Any], stop: int | None = None) -> Vectors:
         """Return rows ``[start, stop)``, or the given rows, reading no others.
 

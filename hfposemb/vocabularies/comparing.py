@@ -39,7 +39,8 @@ class VocabularyDifference(Tabular):
         a: The first vocabulary.
         b: The second vocabulary.
         verdict: ``same``; ``same ids``, which are used otherwise; ``extended``, if one has further ids; ``moved``, if
-            the texts are the same under other ids; ``different``; ``cannot tell``, if one states no vocabulary.
+            nearly all texts are in both, but some ids name others; ``different``; ``cannot tell``, if one states no
+            vocabulary.
         answers: Answers by question: ``merge``, ``draft`` and ``distil``.
         findings: What differs.
         ids: The matched ids; ``None`` if one side states no vocabulary.
@@ -194,7 +195,10 @@ def headline(found: VocabularyDifference) -> str:
         "same": f"One vocabulary: all {ids.ids:,} ids name the same text",
         "same ids": f"One vocabulary, used otherwise: all {ids.ids:,} ids name the same text, but {matters}",
         "extended": f"One vocabulary, extended: {agree}, and no id names another",
-        "moved": f"The same texts under other ids: {agree}; {ids.shared:,} of {ids.of:,} texts are in both",
+        "moved": (
+            f"{'The same texts under other ids' if ids.moved else 'Common texts have the same ids'}: {agree}; "
+            f"{ids.shared:,} of {ids.of:,} texts are in both"
+        ),
         "different": f"Two vocabularies: {agree}; {ids.shared:,} of {ids.of:,} texts are in both",
     }[found.verdict]
 

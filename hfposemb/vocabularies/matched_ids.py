@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..checkpoints.tokenizers.vocabulary import is_reserved
@@ -72,8 +72,7 @@ def matched_ids(a: OpenedTokenizer, b: OpenedTokenizer) -> MatchedIds:
     known = set(ours.values())
     moved = {row: at[ours[row]] for row in (*conflicts, *only_a) if ours[row] in at}
     apart_by = {there - here for here, there in moved.items()}
-    ordinary_a = {row: text for row, text in ours.items() if row not in a.added | a.fallback}
-    ordinary_b = {row: text for row, text in theirs.items() if row not in b.added | b.fallback}
+    ordinary_a, ordinary_b = _ordinary(a, ours), _ordinary(b, theirs)
     few, many = sorted(({*ordinary_a.values()}, {*ordinary_b.values()}), key=len)
     everywhere = ordinary_a.keys() | ordinary_b.keys()
     agreed = sum(row in both and row not in wrong for row in everywhere)
@@ -84,8 +83,8 @@ def matched_ids(a: OpenedTokenizer, b: OpenedTokenizer) -> MatchedIds:
         tuple(only_a),
         tuple(only_b),
         moved,
-        tuple(row for row in (*conflicts, *only_a) if ours[row] not in at),
-        tuple(sorted(row for row in (*conflicts, *only_b) if theirs[row] not in known)),
+        _lacked((row for row in (*conflicts, *only_a) if ours[row] not in at), a, b),
+        _lacked(sorted(row for row in (*conflicts, *only_b) if theirs[row] not in known), b, a),
         apart_by.pop() if len(apart_by) == 1 else None,
         shared,
         len(known) + len(at) - shared,
@@ -108,6 +107,18 @@ def _keys(one: OpenedTokenizer, apart: bool) -> Mapping[int, bytes]:
         row: b"\xff" + text if row in one.fallback and (apart or text in written) else text
         for row, text in one.texts.items()
     } | reserved
+
+
+def _lacked(rows: Iterable[int], one: OpenedTokenizer, other: OpenedTokenizer) -> tuple[int, ...]:
+    """Return the ids without those of reserved tokens, matched by their place, that the other has in another place."""
+    rows = tuple(rows)
+    known = {*other.pieces.values()} if any(is_reserved(one.pieces[row]) for row in rows) else set()
+    return tuple(row for row in rows if one.pieces[row] not in known or not is_reserved(one.pieces[row]))
+
+
+def _ordinary(one: OpenedTokenizer, keys: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    apart = one.added | one.fallback
+    return {row: text for row, text in keys.items() if row not in apart}
 
 
 def _repeated(keys: Mapping[int, bytes]) -> int:

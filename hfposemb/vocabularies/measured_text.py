@@ -8,15 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..checkpoints.strict_json import open_regular
-from ..errors import InputError, MissingTableError, SourceError
+from ..checkpoints.tokenizers.worker import Cutter
+from ..errors import InputError, MissingTableError, OfflineError, RefusedError, SourceError
 from ..models.extraction import extract
 from ..tables.embeddings import Embeddings
+from ..tables.inputs import Pieces
 from ..tables.sources import Source
 from ..tables.tabular import Columns, Tabular, columns_of
-from ..text import number, percent
+from ..text import counted, number, percent
+from .opened_tokenizer import open_alone
 
 COVERAGE = "hfposemb.text/1"
 """Format of the JSON; the number rises with every change that a reader has to know."""
@@ -63,8 +66,8 @@ class TextCoverage(Tabular):
         unknown: Number of tokens that stand for what the vocabulary cannot write.
         scripts: The words by script, the most frequent first.
         counts: How often each row is used, by its number; rows that the text never uses are left out.
-        rows: Rows of the token table.
-        row_bytes: Bytes of a row, in the token table and in an output head of its own.
+        rows: Rows of the token table; the ids of the tokenizer where there is no table.
+        row_bytes: Stored bytes of a row, in the token table and in an output head of its own; ``None`` without a table.
     """
 
     _document = (
@@ -79,7 +82,7 @@ class TextCoverage(Tabular):
     scripts: tuple[ScriptTokens, ...]
     counts: Mapping[int, int]
     rows: int
-    row_bytes: int
+    row_bytes: int | None
 
     @property
     def tokens_per_word(self) -> float:
@@ -97,9 +100,9 @@ class TextCoverage(Tabular):
         return self.rows - self.used
 
     @property
-    def unused_bytes(self) -> int:
-        """Bytes of these rows."""
-        return self.unused * self.row_bytes
+    def unused_bytes(self) -> int | None:
+        """Bytes of these rows; ``None`` without a table."""
+        return None if self.row_bytes is None else self.unused * self.row_bytes
 
     @property
     def covered(self) -> float:
@@ -109,17 +112,18 @@ class TextCoverage(Tabular):
     def __str__(self) -> str:
         """State coverage, tokens per word, scripts and unused rows."""
         lines = [
-            f"{self.source}: {self.tokens:,} tokens for {self.words:,} words, "
+            f"{self.source}: {counted(self.tokens, 'token')} for {counted(self.words, 'word')}, "
             f"{number(self.tokens_per_word, digits=2)} per word; {percent(self.covered)} covered, "
             f"{self.unknown:,} unknown"
         ]
         for one in self.scripts:
             each = number(one.tokens_per_word, digits=2)
-            lines.append(f"  {one.script}: {one.words:,} words, {one.characters:,} characters, {each} tokens per word")
+            size = f"{counted(one.words, 'word')}, {counted(one.characters, 'character')}"
+            lines.append(f"  {one.script}: {size}, {each} tokens per word")
         share = percent(self.unused / max(self.rows, 1))
-        lines.append(
-            f"  {self.unused:,} of {self.rows:,} rows ({share}) are never used: {self.unused_bytes / 1e6:,.1f} MB"
-        )
+        unused = self.unused_bytes
+        what, cost = ("ids", "") if unused is None else ("rows", f": {unused / 1e6:,.1f} MB")
+        lines.append(f"  {counted(self.unused, '', f'of {self.rows:,} {what} ({share})', 'are')} never used{cost}")
         return "\n".join(lines)
 
     def columns(self) -> Columns:
@@ -134,10 +138,10 @@ class TextCoverage(Tabular):
 def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCoverage:
     """Cut a text with a model's tokenizer: tokens per word and by script, and the rows that the text never uses.
 
-    No table is read. The words of a script are cut by themselves, with spaces between.
+    No table is read, nor need there be one. The words of a script are cut by themselves, with spaces between.
 
     Args:
-        source: A source, or what ``extract`` returned for it.
+        source: A source, what ``extract`` returned for it, or a folder or repository that has a tokenizer alone.
         text: A text of at most 16 MB.
 
     Returns:
@@ -159,15 +163,10 @@ def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCo
     words = text.split()
     if not words or len(text) > LONGEST_TEXT:
         raise InputError(f"the text must have words and at most {LONGEST_TEXT:,} characters; it has {len(text):,}")
-    model = source if isinstance(source, Embeddings) else extract(source)
-    if "token" not in model.tables:
-        raise MissingTableError(f"{model.name} has no token table: {model.absent.get('token', 'it was not found')}")
-    cut = model.cut
-    if cut is None:
-        raise InputError(f"{model.name} has no tokenizer that can cut a text; give a model with a tokenizer.json")
+    one = _of_model(source) if isinstance(source, Embeddings) else _of_source(source)
 
     def ids(part: str) -> Sequence[int]:
-        return cut(part).ids
+        return one.cut(part).ids
 
     around = Counter(ids(""))
     counts = _counted(ids, text, around)
@@ -178,20 +177,50 @@ def text_coverage(source: str | Path | Source | Embeddings, text: str) -> TextCo
         ScriptTokens(name, len(some), sum(map(len, some)), _counted(ids, " ".join(some), around).total())
         for name, some in by_script.items()
     ]
-    table = model.tables["token"]
-    unknown = [row for row in counts if table.labels[row] in _UNKNOWN]
-    heads = [head for head in model.heads.values() if not head.tied and head.shape[0] == table.shape[0]]
+    unknown = [row for row in counts if one.token(row) in _UNKNOWN]
     return TextCoverage(
-        model.name,
+        one.name,
         len(text),
         len(words),
         counts.total(),
         sum(counts[row] for row in unknown),
         tuple(sorted(scripts, key=lambda one: -one.words)),
         dict(counts),
-        table.shape[0],
-        sum(one.shape[1] * one.dtype.itemsize for one in (table, *heads)),
+        one.rows,
+        one.row_bytes,
     )
+
+
+class _Cutting(NamedTuple):
+    """What cuts the texts of a source, with the rows that its tokens have."""
+
+    name: str
+    cut: Callable[[str], Pieces]
+    token: Callable[[int], str | None]
+    rows: int
+    row_bytes: int | None
+
+
+def _of_model(model: Embeddings) -> _Cutting:
+    if "token" not in model.tables:
+        raise MissingTableError(f"{model.name} has no token table: {model.absent.get('token', 'it was not found')}")
+    if model.cut is None:
+        raise InputError(f"{model.name} has no tokenizer that can cut a text; give a model with a tokenizer.json")
+    table = model.tables["token"]
+    heads = [head for head in model.heads.values() if not head.tied and head.shape[0] == table.shape[0]]
+    size = sum(one.row_bytes for one in (table, *heads))
+    return _Cutting(model.name, model.cut, lambda row: table.labels[row], table.shape[0], size)
+
+
+def _of_source(source: str | Path | Source) -> _Cutting:
+    """Open a model, or a tokenizer alone."""
+    try:
+        return _of_model(extract(source))
+    except SourceError as error:
+        if isinstance(error, OfflineError | RefusedError):
+            raise
+        vocabulary, folder = open_alone(source, error)
+        return _Cutting(vocabulary.name, Cutter(folder), vocabulary.pieces.get, vocabulary.size, None)
 
 
 _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>", "<UNK>", "UNK")

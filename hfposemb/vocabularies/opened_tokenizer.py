@@ -14,7 +14,12 @@ from ..checkpoints.hub.repository import open_hub
 from ..checkpoints.limits import DEFAULT_LIMITS, Limits
 from ..checkpoints.tokenizers.small_files import local_text
 from ..checkpoints.tokenizers.vocabulary import Style, Vocabulary, style_by_share
-from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary, vocabulary_file
+from ..checkpoints.tokenizers.vocabulary_files import (
+    has_vocabulary,
+    read_vocabulary,
+    vocabulary_file,
+    vocabulary_of,
+)
 from ..checks.checked_source import SMALL_FILES, CheckedSource, open_source
 from ..checks.tokenizer_files import MARKED, Tokens, read_tokens
 from ..errors import HfposembError, InputError, OfflineError, RefusedError, SourceError
@@ -108,11 +113,42 @@ def open_tokenizer(
         return _opened(open_source(named, revision=None, token=token, limits=limits, full=True))
     except (OfflineError, RefusedError):  # the tokenizer's files would be asked for in vain, too
         raise
-    except HfposembError:
+    except HfposembError as error:
         bare = _without_tensors(named, access, home)
         if bare is None:
-            raise
+            raise _without_vocabulary(named, home, error) from error
         return _opened(bare)
+
+
+def open_alone(source: str | Path | Source, error: SourceError) -> tuple[OpenedTokenizer, Path]:
+    """Return the vocabulary of a source that has no model, and the folder of its files.
+
+    Args:
+        source: The source.
+        error: Why no model can be opened.
+
+    Raises:
+        SourceError: If it has no tokenizer either, a file of it violates its format, or its folder cuts texts by
+            another one.
+    """
+    named, access = _named(source), Access(None, DEFAULT_LIMITS)
+    home, file = _one_file(named, access)
+    bare = _without_tensors(named, access, home)
+    folder = None if bare is None else home if file is not None else bare.folder()
+    first = None if folder is None else vocabulary_of(folder)
+    if folder is None or first is None:
+        raise _without_vocabulary(named, home, error)
+    if file not in (None, first):
+        raise SourceError(f"{folder} cuts texts by its {first}, not by {file}; give the folder")
+    return _opened(bare, home if file is not None else None, file), folder
+
+
+def _without_vocabulary(named: Source, home: Path | None, error: HfposembError) -> HfposembError:
+    """Return the error for a source that has neither a model nor a vocabulary."""
+    if home is None or not isinstance(error, SourceError):
+        return error
+    lacking = "has no file that states a vocabulary (tokenizer.json, tokenizer.model, vocab.txt, …)"
+    return SourceError(f"{named} {lacking}, and none of a model: {error}")
 
 
 def of_labels(source: Embeddings) -> OpenedTokenizer:

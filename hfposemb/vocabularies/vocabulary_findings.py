@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from ..text import display
+from ..checkpoints.tokenizers.small_files import Merges
+from ..models.opened_model import are_padding
+from ..text import counted, display
 from .matched_ids import MatchedIds
 from .opened_tokenizer import OpenedTokenizer
 from .tokenizer_rules import TokenizerRules
@@ -50,25 +52,27 @@ def token(one: OpenedTokenizer, row: int) -> str:
 def _of_ids(a: OpenedTokenizer, b: OpenedTokenizer, ids: MatchedIds) -> Iterator[VocabularyFinding]:
     if ids.conflicts:
         row = ids.conflicts[0]
-        said = f"{_ids(len(ids.conflicts))} {'names another text' if len(ids.conflicts) == 1 else 'name other texts'}: "
+        said = counted(len(ids.conflicts), "id", verb="name")
+        said += f" {'another text' if len(ids.conflicts) == 1 else 'other texts'}: "
         said += f"{row:,} is {token(a, row)} in A and {token(b, row)} in B"
         yield VocabularyFinding("ids-name-other-texts", True, said, len(ids.conflicts))
     if ids.moved:
         row = next(iter(ids.moved))
-        said = f"{_tokens(len(ids.moved))} moved: {token(a, row)} is {row:,} in A and {ids.moved[row]:,} in B"
+        said = f"{counted(len(ids.moved), 'token')} moved: {token(a, row)} is {row:,} in A and {ids.moved[row]:,} in B"
         if ids.offset is not None and len(ids.moved) > 1:
             said += f", all of them by {ids.offset:+,}"
         yield VocabularyFinding("tokens-moved", True, said, len(ids.moved))
-    for name, rows, one, other in (("tokens-missing", ids.missing, a, "B"), ("tokens-added", ids.new, b, "A")):
+    for name, rows, one, letter, other in (
+        ("tokens-missing", ids.missing, a, "A", "B"),
+        ("tokens-added", ids.new, b, "B", "A"),
+    ):
         if rows:
             first = ", ".join(f"{row:,} {token(one, row)}" for row in rows[:_SHOWN])
-            said = (
-                f"{_tokens(len(rows))} of {'A' if one is a else 'B'} {_are(len(rows))} missing in {other}, from {first}"
-            )
+            said = f"{counted(len(rows), 'token', f'of {letter}', 'are')} missing in {other}, from {first}"
             yield VocabularyFinding(name, True, said, len(rows))
     for letter, repeated in zip("AB", ids.repeated, strict=True):
         if repeated:
-            said = f"{_ids(repeated)} of {letter} stand for a text that another id has too"
+            said = f"{counted(repeated, 'id', f'of {letter}', 'stand')} for a text that another id has too"
             yield VocabularyFinding("repeated-texts", False, said, repeated)
 
 
@@ -83,10 +87,10 @@ def _of_special(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFi
         said = f"only {letter} declares {role}, {one.roles[role]:,} {token(one, one.roles[role])}"
         yield VocabularyFinding("special-role-undeclared", False, said)
     ours, theirs = ({one.texts[row] for row in one.special} for one in (a, b))
-    differ = [text for text in ours ^ theirs if text in {*a.texts.values()} and text in {*b.texts.values()}]
+    differ = (ours ^ theirs) & {*a.texts.values()} & {*b.texts.values()}
     if differ:
         such = display(min(differ).decode(errors="replace"))
-        said = f"{_tokens(len(differ))} {_are(len(differ))} special in one and ordinary in the other, such as {such!r}"
+        said = f"{counted(len(differ), 'token', verb='are')} special in one and ordinary in the other, such as {such!r}"
         yield VocabularyFinding("special-in-one", False, said, len(differ))
 
 
@@ -94,11 +98,12 @@ def _of_rows(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
     for one, letter in ((a, "A"), (b, "B")):
         if one.rows is not None and one.size > one.rows:
             beyond = sum(row >= one.rows for row in one.texts)
-            said = f"{_tokens(beyond)} of {letter} {_are(beyond)} beyond its table, which has {one.rows:,} rows"
+            said = f"{counted(beyond, 'token', f'of {letter}', 'are')} beyond its table, which has {one.rows:,} rows"
             yield VocabularyFinding("tokens-beyond-table", True, said, beyond)
         elif one.rows is not None and one.rows > one.size:
             surplus = one.rows - one.size
-            said = f"{surplus:,} of the {one.rows:,} rows of {letter} belong to no token: padding"
+            said = f"{counted(surplus, '', f'of the {one.rows:,} rows of {letter}', 'belong')} to no token"
+            said += ": padding" if are_padding(one.rows, one.size) else ""
             yield VocabularyFinding("padding-rows", False, said, surplus)
     if a.rows is not None and b.rows is not None and a.rows != b.rows:
         said = f"the table has {a.rows:,} rows in A and {b.rows:,} in B"
@@ -168,11 +173,11 @@ def _of_added(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFind
         here, there = ours[differ[0]], theirs[differ[0]]
         names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
         first, second = (", ".join(f"{name} {_option(one.get(name))}" for name in names) for one in (here, there))
-        said = f"{_tokens(len(differ))} {_are(len(differ))} found otherwise in a text: {display(differ[0])!r} with "
+        said = f"{counted(len(differ), 'token', verb='are')} found otherwise in a text: {display(differ[0])!r} with "
         yield VocabularyFinding("added-flags", True, f"{said}{first} in A and {second} in B", len(differ))
     for letter, stated, other in (("A", ours.keys() - theirs.keys(), b), ("B", theirs.keys() - ours.keys(), a)):
         if alone := stated and sorted(stated & {*other.pieces.values()}):
-            said = f"{_tokens(len(alone))} {_are(len(alone))} not cut as ordinary pieces in {letter} alone"
+            said = f"{counted(len(alone), 'token', verb='are')} not cut as ordinary pieces in {letter} alone"
             yield VocabularyFinding("added-before", True, f"{said}: {display(alone[0])!r}", len(alone))
 
 
@@ -202,15 +207,8 @@ def _apart(first: str, second: str) -> tuple[str, str]:
 
 def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
     ours, theirs = a.rules, b.rules
-    if ours.merges is not None and theirs.merges is not None and not ours.merges.equal(theirs.merges):
-        both = ours.merges.pairs, theirs.merges.pairs
-        differ = sum(one != other for one, other in zip_longest(*both))
-        place, (first, second) = next(
-            (place, pair) for place, pair in enumerate(zip_longest(*both, fillvalue="none")) if pair[0] != pair[1]
-        )
-        said = f"{differ:,} merges differ, so that texts are cut otherwise: number {place + 1:,} is "
-        said += f"{display(first)!r} in A and {display(second)!r} in B"
-        yield VocabularyFinding("merges", True, said, differ)
+    if ours.merges is not None and theirs.merges is not None:
+        yield from _of_merges(ours.merges, theirs.merges)
     elif (ours.merges is None) != (theirs.merges is None) and (
         ours.model == theirs.model or None in (ours.model, theirs.model)
     ):
@@ -223,8 +221,33 @@ def _of_cuts(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
     changed = [(piece, one, other) for piece, one, other in common if one != other and (one == one or other == other)]
     if changed:
         piece, here, there = changed[0]
-        said = f"the scores of {len(changed):,} pieces differ, so that texts are cut otherwise: {display(piece)!r} has "
+        said = f"{counted(len(changed), 'piece', verb='have')} other scores, so that texts may be cut otherwise: "
+        said += f"{display(piece)!r} has "
         yield VocabularyFinding("scores", True, f"{said}{here:.6g} in A and {there:.6g} in B", len(changed))
+
+
+def _of_merges(ours: Merges, theirs: Merges) -> Iterator[VocabularyFinding]:
+    if ours.equal(theirs):
+        return
+    first, second = dict.fromkeys(ours.pairs), dict.fromkeys(theirs.pairs)
+    sides = ((first, second), (second, first))
+    alone, common = (
+        [[one for one in these if (one in those) is shared] for these, those in sides] for shared in (False, True)
+    )
+    moved = [pair for pair in zip(*common, strict=True) if pair[0] != pair[1]]
+    order = f"where A has {display(moved[0][0])!r}, B has {display(moved[0][1])!r}" if moved else ""
+    if all(alone):
+        (here, there), (one, other) = map(len, alone), (display(some[0]) for some in alone)
+        said = counted(here, "merge", "of A", "are")
+        said += f" missing in B, from {one!r}, and {there:,} of B in A, from {other!r}"
+    elif any(alone):
+        (more, less), some = ("AB", alone[0]) if alone[0] else ("BA", alone[1])
+        said = f"{more} has all merges of {less} and {len(some):,} more, from {display(some[0])!r}"
+        said += f", and the common ones in another order: {order}" if order else ""
+    else:
+        said = f"the same merges have another order: {order}" if order else "one side repeats some of the same merges"
+    count = sum(map(len, alone)) or len(moved) or abs(len(ours.pairs) - len(theirs.pairs)) or 1
+    yield VocabularyFinding("merges", True, f"{said}; texts may be cut otherwise", count)
 
 
 def _of_chat(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFinding]:
@@ -241,15 +264,3 @@ def _of_chat(a: OpenedTokenizer, b: OpenedTokenizer) -> Iterator[VocabularyFindi
     elif a.template != b.template:
         said = "the chat templates differ in their words, but write the same tokens"
         yield VocabularyFinding("chat-template", False, said)
-
-
-def _ids(count: int) -> str:
-    return "1 id" if count == 1 else f"{count:,} ids"
-
-
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

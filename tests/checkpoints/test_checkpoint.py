@@ -520,6 +520,11 @@ def test_link_to_its_own_folder_ends(tmp_path: Path) -> None:
         ("pytorch_model.bin", "save_pretrained"),
         ("model.gguf", "is not a .safetensors file"),
         ("glove.6B.50d.txt", "read its arrays with gensim"),
+        ("lid.176.ftz", "read its vectors with fasttext"),
+        *(
+            (f"table.{suffix}", "if it holds a table, read that")
+            for suffix in ("pkl", "pickle", "joblib", "dat", "what")
+        ),
         ("broken-link.safetensors", "the file is missing"),
     ],
 )
@@ -527,6 +532,8 @@ def test_path_that_is_no_checkpoint(name: str, message: str, tmp_path: Path) -> 
     write(tmp_path, b"x", name="pytorch_model.bin")
     write(tmp_path, b"x", name="model.gguf")
     write(tmp_path, b"the 0.4 0.2", name="glove.6B.50d.txt")
+    if name.startswith(("lid", "table")):
+        write(tmp_path, b"x", name=name)
     (tmp_path / "broken-link.safetensors").symlink_to(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match=message) as caught:
         Checkpoint.open(tmp_path / name)

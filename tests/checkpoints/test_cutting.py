@@ -92,7 +92,7 @@ def test_a_child_ends_with_its_cutter(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="give token ids"):
+    with pytest.raises(InputError, match="no file states its tokens"):
         Cutter(tmp_path)("the king")
 
 

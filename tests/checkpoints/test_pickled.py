@@ -329,7 +329,7 @@ BROKEN = {
     "text": (b"hello world", "not written by torch.save"),
     "pointer": (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
     "page": (b"<!doctype html><html>", "HTML or XML page"),
-    "fastText": (b"\xba\x16O/\x0c\0\0\0", "read its arrays with gensim"),
+    "fastText": (b"\xba\x16O/\x0c\0\0\0", "read its vectors with fasttext"),
     "zip": (b"PK\x05\x06" + bytes(18), "torch cannot load it|is truncated"),
     "pickle": (pickle.dumps([1, 2, 3], 2), "cannot load it|holds a"),
     "cut pickle": (pickle.dumps({"a": "b" * 100}, 2)[:50], "is truncated|cannot load it"),

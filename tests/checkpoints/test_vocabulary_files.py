@@ -346,6 +346,7 @@ def test_added_tokens_with_holes_between_their_ids_are_numbered_anew(
         ),
         ({"hy.tiktoken": TIKTOKEN}, {262: "<|endoftext|>", 266: "<|pad|>", 267: "<|extra_0|>"}),
         ({"other.tiktoken": TIKTOKEN}, {260: " the", 262: "(padding 262)"}),
+        ({"empty.tiktoken": TIKTOKEN + "= 262\n"}, {261: "é", 262: "⟨empty⟩", 263: "(padding 263)"}),
         ({"tekken.json": tekken(special_tokens=None)}, {3: "[INST]", 11: "<pad>", 20 + 260: " the"}),
         (
             {"dict.txt": "2 9\n1 5\n", "encoder.json": {"a": 0, "b": 1, "Ġab": 2}},
@@ -402,6 +403,14 @@ def test_a_piece_is_of_the_kind_that_the_model_states(tmp_path: Path) -> None:
         "  ": "word start",
         "9": "has a digit",
     }
+
+
+@pytest.mark.parametrize(
+    ("file", "line"), [("one.tiktoken", "PC9zPg== 0\n"), ("rwkv_vocab_v20230424.txt", "0 '</s>' 4\n")]
+)
+def test_no_piece_that_a_text_is_cut_into_is_special_by_its_spelling(tmp_path: Path, file: str, line: str) -> None:
+    labels = labels_of(write(tmp_path, {file: line}), 1)
+    assert (labels[0], TOKEN_CLASSES[labels.classes[0]]) == ("</s>", "word start")
 
 
 def test_a_vocabulary_of_256_000_pieces_is_read(tmp_path: Path) -> None:

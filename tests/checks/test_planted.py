@@ -17,6 +17,7 @@ from hfposemb.checks import table_rows
 from hfposemb.checks.checked_source import open_source
 from hfposemb.checks.findings import RULES
 from hfposemb.checks.output_head import head_facts
+from hfposemb.models.opened_model import are_padding, padded_rows
 from hfposemb.tables.closed_forms import sine_rows
 from tests.checks.planted import (
     EMBED,
@@ -361,3 +362,33 @@ def test_tokens_may_be_fewer_than_rows_only_by_padding(tmp_path: Path) -> None:
     tokenizer(folder)
     padded(folder)
     assert hpe.check(folder)["padded-rows"].numbers == {"rows": 128, "tokens": 96, "surplus": 32, "multiple": 128}
+
+
+@pytest.mark.parametrize(
+    ("rows", "tokens", "padding", "padded"),
+    [
+        (201_088, 200_019, True, True),  # gpt-oss: 1,069 rows, .5 %
+        (152_064, 151_646, True, True),
+        (256_206, 256_204, True, False),  # NLLB's two rows pad to no multiple
+        (256_000, 250_000, False, False),
+        (201_089, 200_019, False, False),
+        (128, 32, False, False),
+        (96, 96, False, False),
+    ],
+)
+def test_few_rows_pad_and_many_belong_to_another_tokenizer(
+    rows: int, tokens: int, *, padding: bool, padded: bool
+) -> None:
+    assert (are_padding(rows, tokens), padded_rows(rows, tokens)) == (padding, padded)
+
+
+def test_a_single_row_is_spoken_of_in_the_singular(tmp_path: Path) -> None:
+    folder = llama(tmp_path)
+    set_rows(EMBED, 5, 0)(folder)
+    assert hpe.check(folder)["zero-rows"].message.startswith("1 row of the token table is zero; the first is row 5")
+
+
+def test_a_table_is_described_as_it_is_stored(tmp_path: Path) -> None:
+    folder = llama(tmp_path)
+    edit(folder, lambda tensors: tensors.update({EMBED: tensors[EMBED].astype(np.float16)}))
+    assert f"token table {TOKENS} × 32 F16" in str(hpe.check(folder))

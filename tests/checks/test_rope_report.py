@@ -56,6 +56,17 @@ def test_scalings_side_by_side(tmp_path: Path) -> None:
     assert by["dynamic", 8].near > 0
 
 
+def test_the_lowest_value_is_that_of_all_distances_not_of_samples() -> None:
+    (found,) = [
+        one for one in rope_report(hpe.extract("rotary:4096x64")).effects if (one.scaling, one.multiple) == ("none", 8)
+    ]
+    every = np.cos(np.multiply.outer(np.arange(32_768), 10_000.0 ** (-np.arange(32) / 32))).mean(axis=1)
+    assert (found.lowest, found.sampled) == (pytest.approx(every.min(), abs=1e-9), False)
+    assert (every.argmin(), found.lowest) == (17_156, pytest.approx(-0.417, abs=5e-4))
+    longest = rope_report(hpe.extract("rotary:262144x16"), search=1).effects[3]
+    assert (longest.length, longest.sampled) == (2**21, True)
+
+
 @pytest.mark.parametrize("scaling", ["linear", "dynamic", "yarn", "llama3"])
 def test_scalings_are_those_of_the_library(tmp_path: Path, scaling: str) -> None:
     """What is compared equals what the library computes for a configuration that states it."""

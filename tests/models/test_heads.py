@@ -81,6 +81,13 @@ def test_absent_head_of_an_untied_model_is_a_fault(tmp_path: Path) -> None:
     assert any(note.startswith("head: GPT2LMHeadModel has one") for note in found.notes)
 
 
+def test_a_class_is_asked_for_only_where_there_is_a_configuration(tmp_path: Path) -> None:
+    saved(tmp_path, {}, wte__weight=TOKENS)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(MissingTableError, match=r"named as one, and there is no config\.json"):
+        _ = hpe.extract(tmp_path).head
+
+
 @pytest.mark.parametrize(
     ("config", "tensor", "message"),
     [

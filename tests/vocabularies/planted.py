@@ -149,6 +149,12 @@ def gguf(data: Data, *, rows: int = 0, model: str = "gpt2", roles: Mapping[str, 
     return Tokens(model, texts, kinds, roles or {}, TEMPLATE if model == "gpt2" else "", merges)
 
 
+def unmarked(tokens: Tokens, token: str) -> Tokens:
+    """Return tokens of which one has no ``▁``, as older converters of llama.cpp write names in brackets."""
+    assert token in tokens.texts
+    return replace(tokens, texts=[text.removeprefix("▁") if text == token else text for text in tokens.texts])
+
+
 def slow(data: Data, **settings: object) -> Files:
     """Return the files that GPT-2 has without a tokenizer.json, the added tokens in a file of their own."""
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in data["model"]["merges"]]
@@ -284,6 +290,11 @@ def pairs() -> dict[str, Pair]:
         "GGUF of merges with spaces": pair(files(roomy), gguf(roomy), "same"),
         "GGUF, padded": pair(plain, gguf(one, rows=512), "same", "padding-rows"),
         "GGUF of WordPiece": pair(files(words), gguf(words, model="bert"), "same"),
+        "GGUF of WordPiece, unmarked brackets": pair(
+            files(renamed(words, "the", "[unused0]")),
+            unmarked(gguf(renamed(words, "the", "[unused0]"), model="bert"), "▁[unused0]"),
+            "same",
+        ),
         "GGUF with byte fallback": pair(files(pieces), gguf(pieces, model="llama"), "same"),
         "GGUF with two swapped": pair(plain, gguf(renumbered(one, swapped(300, 301))), "moved", "tokens-moved"),
         "vocab.txt": pair(files(words), word_pieces(words), "same"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hfposemb.vocabularies.matched_ids import matched_ids
 from hfposemb.vocabularies.opened_tokenizer import OpenedTokenizer
+from hfposemb.vocabularies.vocabulary_findings import findings_of
 
 
 def vocabulary(
@@ -45,3 +48,31 @@ def test_a_byte_of_a_fallback_is_the_character_only_where_no_id_is() -> None:
     assert (beside.same, beside.only_a, beside.missing, beside.repeated) == (1, (0,), (0,), (0, 0))
     apart = matched_ids(vocabulary({0: "\n"}, fallback=byte), vocabulary(both, fallback=frozenset({1})))
     assert (apart.conflicts, apart.moved) == ((0,), {0: 1}), "both have bytes"
+
+
+def test_a_reserved_token_of_another_place_is_not_missing() -> None:
+    a = vocabulary({0: "[unused0]", 1: "a", 2: "[unused1]", 3: "[unused2]"})
+    b = vocabulary({0: "[unused1]", 1: "b", 2: "a", 3: "c"})
+    found = matched_ids(a, b)
+    assert (found.same, found.conflicts, found.moved) == (1, (1, 2, 3), {1: 2})
+    assert (found.missing, found.new) == ((3,), (1, 3)), "[unused1] is in both, [unused2] is not"
+
+
+def test_special_tokens_take_no_time_of_their_own() -> None:
+    rows = range(20_000)
+    a, b = (
+        OpenedTokenizer(
+            name,
+            "by hand",
+            {row: f"{row}" for row in rows},
+            {row: b"%d" % row for row in rows},
+            frozenset(range(0, 20_000, 2)),
+            frozenset(rows),
+            frozenset(range(start, 20_000, 2)),
+        )
+        for start, name in enumerate("ab")
+    )
+    start = time.process_time()
+    found = [*findings_of(a, b, matched_ids(a, b))]
+    assert time.process_time() - start < 2
+    assert [(one.name, one.count) for one in found][:1] == [("special-in-one", 20_000)]

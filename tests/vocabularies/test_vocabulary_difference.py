@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -13,11 +15,16 @@ import pytest
 from tokenizers import Tokenizer
 
 import hfposemb as hpe
+from hfposemb.checkpoints.tokenizers.small_files import Merges
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError
 from hfposemb.reports.json_schema import SCHEMAS
 from hfposemb.reports.pair_cards import vocabulary_card
-from hfposemb.vocabularies.comparing import vocabulary_pairs
+from hfposemb.vocabularies.comparing import headline, vocabulary_pairs
+from hfposemb.vocabularies.matched_ids import matched_ids
+from hfposemb.vocabularies.opened_tokenizer import OpenedTokenizer
+from hfposemb.vocabularies.tokenizer_rules import TokenizerRules
+from hfposemb.vocabularies.vocabulary_findings import findings_of
 from tests.hub.server import FakeHub
 from tests.vocabularies.planted import TEXT, Pair, base, files, gguf, pairs, renumbered, swapped, with_model, write
 
@@ -105,6 +112,47 @@ def test_the_ids_that_differ_are_listed(tmp_path: Path) -> None:
     assert "300 is" in found.answers["draft"].because
 
 
+@pytest.mark.parametrize(
+    ("other", "said", "count"),
+    [
+        (lambda ours: [*ours[:9], *ours[10:]], "A has all merges of B and 1 more, from {9!r}; texts may", 1),
+        (lambda ours: [*ours, "n o"], "B has all merges of A and 1 more, from 'n o'; texts may", 1),
+        (
+            lambda ours: ["n o", ours[1], ours[0], *ours[2:]],
+            "B has all merges of A and 1 more, from 'n o', and the common ones in another order: where A has {0!r}, B",
+            1,
+        ),
+        (
+            lambda ours: ["n o", *ours[1:]],
+            "1 merge of A is missing in B, from {0!r}, and 1 of B in A, from 'n o'; texts may",
+            2,
+        ),
+        (
+            lambda ours: [ours[1], ours[0], *ours[2:]],
+            "the same merges have another order: where A has {0!r}, B has {1!r}; texts may",
+            2,
+        ),
+        (lambda ours: [*ours, ours[0]], "one side repeats some of the same merges; texts may be cut otherwise", 1),
+    ],
+    ids=["fewer", "more", "more, moved", "others", "moved", "repeated"],
+)
+def test_merges_are_compared_as_lists_not_by_their_numbers(
+    other: Callable[[list[str]], list[str]], said: str, count: int
+) -> None:
+    ours = [f"{first} {last}" for first in "abcd" for last in "efgh"]
+    stated = [TokenizerRules("BPE", merges=Merges("", "\n".join(some).encode())) for some in (ours, other(ours))]
+    a, b = (OpenedTokenizer("made", "by hand", {0: "a"}, {0: b"a"}, rules=rules) for rules in stated)
+    (found,) = (one for one in findings_of(a, b, matched_ids(a, b)) if one.name == "merges")
+    assert (found.message.startswith(said.format(*ours)), found.count) == (True, count), found
+
+
+def test_the_headline_says_that_ids_are_other_ones_only_where_tokens_moved(tmp_path: Path) -> None:
+    for planted, said in (("a chat token renamed", "Common texts have the same ids"), ("an offset", "under other ids")):
+        pair = PAIRS[planted]
+        folders = [write(tmp_path / planted / name, given) for name, given in (("a", pair.a), ("b", pair.b))]
+        assert said in headline(hpe.vocabulary_difference(*folders))
+
+
 def test_tokens_without_a_row_are_counted_in_the_answers(tmp_path: Path) -> None:
     pair = PAIRS["tokens beyond the table"]
     found = hpe.vocabulary_difference(write(tmp_path / "a", pair.a), write(tmp_path / "b", pair.b))
@@ -155,10 +203,9 @@ def test_a_text_is_measured_as_the_tokenizer_cuts_it(tmp_path: Path, capsys: pyt
     model = hpe.extract("sample:minilm")
     assert (found["tokens"], found["used"], found["words"]) == (len(ids), len(set(ids)), 16_000)
     assert found["unknown"] == ids.count(model.token.row("[UNK]"))
-    assert (
-        found["unused_bytes"]
-        == (model.token.shape[0] - len(set(ids))) * model.token.shape[1] * model.token.dtype.itemsize
-    )
+    stored = model.token.provenance
+    assert (stored.stored_dtype, stored.nbytes) == ("I8, one scale per row", 30_522 * (384 + 2))
+    assert found["unused_bytes"] == (model.token.shape[0] - len(set(ids))) * (384 + 2)
     scripts = {one["script"]: one["words"] for one in found["scripts"]}
     assert scripts == {"LATIN": 8_000, "CJK": 2_000, "CYRILLIC": 4_000, "none": 2_000}
     with pytest.raises(InputError, match="must have words"):
@@ -208,6 +255,41 @@ def test_the_counts_are_those_of_tokenizers(sample: str) -> None:
     assert found.tokens / found.words == len(ids) / len(text.split())
     with pytest.raises(InputError, match="text must be a text"):
         hpe.text_coverage(f"sample:{sample}", Path("text"))  # type: ignore[arg-type]
+
+
+def test_a_text_is_cut_by_a_tokenizer_without_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone, text = tmp_path / "alone", "The queen's king, naïve 3.14 walked"
+    alone.mkdir()
+    (alone / "tokenizer.json").write_bytes((SAMPLES / "minilm" / "tokenizer.json").read_bytes())
+    model = hpe.text_coverage("sample:minilm", text)
+    for source in (alone, alone / "tokenizer.json"):
+        found = hpe.text_coverage(source, text)
+        assert (found.counts, found.unknown, found.rows) == (model.counts, model.unknown, model.rows)
+        assert (found.row_bytes, found.unused_bytes) == (None, None)
+        assert re.search(r" of 30,522 ids \(\d+\s%\) are never used$", str(found))
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    assert main(["vocab", str(alone), "--text", str(tmp_path / "text"), "--json"]) == 0
+    jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMAS["vocab"])
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"tokenizer.model": b"\n\x05\n\x01a\x18\x01"}, "tokenizer.model states its tokens, but no text is cut by it"),
+        ({"tekken.json": '{"vocab": []}'}, "tekken.json states its tokens, but no text is cut by it"),
+        ({"claude.json": "{}"}, r"no file that states a vocabulary .* among 1 file;"),
+    ],
+)
+def test_what_cuts_no_text_is_named(tmp_path: Path, files: dict[str, str | bytes], said: str) -> None:
+    folder = write(tmp_path / "a", files)
+    with pytest.raises(hpe.HfposembError, match=said) as error:
+        hpe.text_coverage(folder, "the king")
+    assert "token ids" not in str(error.value), "vocab takes none"
+
+
+def test_a_folder_with_neither_asks_for_a_vocabulary_first(tmp_path: Path) -> None:
+    with pytest.raises(hpe.HfposembError, match="has no file that states a vocabulary"):
+        hpe.vocabulary_difference(write(tmp_path / "a", {"claude.json": "{}"}), "sample:bert")
 
 
 def test_the_report_has_a_card_for_sources_with_files() -> None:

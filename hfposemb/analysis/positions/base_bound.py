@@ -42,10 +42,12 @@ def lowest_sum(theta: float, width: int, length: int) -> float:
     _check(width, length)
     if not 1 < theta <= LARGEST:
         raise InputError(f"theta must be above 1 and at most {LARGEST:g}; got {theta:g}")
-    lowest = math.inf
-    for start in range(0, length, _BLOCK):
-        lowest = min(lowest, float(_sums(theta, width, start, length).min()))
-    return lowest
+    return lowest_of(_frequencies(theta, width), length)
+
+
+def lowest_of(frequencies: NDArray[np.float64], length: int) -> float:
+    """Return the smallest Σ_i cos(m·ω_i) of frequencies ω over all distances m < length."""
+    return min(float(_sums(frequencies, start, length).min()) for start in range(0, length, _BLOCK))
 
 
 def base_bound(width: int, length: int, *, step: float = 1e-3) -> float:
@@ -104,12 +106,12 @@ class _Search:
 
     def fails(self, theta: float) -> bool:
         """Return whether some sum is negative."""
-        frequencies = theta ** -(np.arange(0, self.width, 2) / self.width)
+        frequencies = _frequencies(theta, self.width)
         if np.cos(self.last * frequencies).sum() < 0:
             return True
         blocks, near = range(-(-self.length // _BLOCK)), self.last // _BLOCK
         for block in sorted(blocks, key=lambda one: abs(one - near)):
-            sums = _sums(theta, self.width, block * _BLOCK, self.length)
+            sums = _sums(frequencies, block * _BLOCK, self.length)
             if sums.min() < 0:
                 self.last = block * _BLOCK + int(sums.argmin())
                 return True
@@ -123,12 +125,15 @@ def _check(width: int, length: int) -> None:
         raise InputError(f"length must be from 1 to {2**24:,}; got {length:,}")
 
 
-def _sums(theta: float, width: int, start: int, length: int) -> NDArray[np.float64]:
+def _frequencies(theta: float, width: int) -> NDArray[np.float64]:
+    return np.asarray(theta ** -(np.arange(0, width, 2) / width))
+
+
+def _sums(frequencies: NDArray[np.float64], start: int, length: int) -> NDArray[np.float64]:
     """Return Σ_i cos(m·θ_i) for a block of distances from ``start`` on, before ``length``.
 
     With m = start + S·a + b it is the real part of Σ_i e^(i(start + S·a)θ_i) · e^(ibθ_i), a product of two matrices.
     """
-    frequencies = theta ** -(np.arange(0, width, 2) / width)
     side = min(_SIDE, math.isqrt(length - start - 1) + 1)
     coarse = np.multiply.outer(start + side * np.arange(side), frequencies)
     fine = np.multiply.outer(np.arange(side), frequencies)

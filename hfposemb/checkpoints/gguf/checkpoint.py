@@ -44,6 +44,8 @@ _STYLES: Mapping[str, Style] = {
 _FILLED = re.compile(r"▁?\[PAD\d+\]")
 """Names that converters give to rows to which no token belongs."""
 
+_BRACKETED = re.compile(r"\[.+\]", re.DOTALL)
+
 _ROLES: Mapping[str, str] = {
     "bos": "bos",
     "eos": "eos",
@@ -59,7 +61,7 @@ def read_vocabulary(header: GgufHeader) -> Vocabulary | None:
     """Return the vocabulary of a head, ``None`` if it has none.
 
     WordPiece vocabularies are returned as their tokenizers write them: converters mark starts of words with ``▁``
-    instead of continuations with ``##``.
+    instead of continuations with ``##``; names in brackets, which continue no word, have neither in older files.
     """
     tokens = header.values.get(TOKENS)
     if not isinstance(tokens, Texts) or not len(tokens):
@@ -76,7 +78,7 @@ def read_vocabulary(header: GgufHeader) -> Vocabulary | None:
             continue
         if kind in (_CONTROL, _USER_DEFINED, _UNKNOWN):
             literal[row] = text
-        elif model == "bert":
+        elif model == "bert" and not _BRACKETED.fullmatch(text):
             text = text[1:] if text.startswith("▁") else f"##{text}"
         if kind in (_CONTROL, _UNKNOWN):
             special.add(text)

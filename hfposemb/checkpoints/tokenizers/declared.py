@@ -144,7 +144,12 @@ def tokenizer_class(folder: Path, declared: Declared, of_types: Mapping[str, str
 
 
 def completed(
-    found: Vocabulary, declared: Declared, defaults: Mapping[str, str] | None = None, *, anew: bool = False
+    found: Vocabulary,
+    declared: Declared,
+    defaults: Mapping[str, str] | None = None,
+    *,
+    anew: bool = False,
+    ordinary: bool = False,
 ) -> Vocabulary:
     """Return a bare vocabulary with its declared tokens; those without an id follow the last one, as in transformers.
 
@@ -153,10 +158,12 @@ def completed(
         declared: What the files beside it declare.
         defaults: Special tokens by role of the tokenizer's class, which the files may replace.
         anew: Whether the class numbers all added tokens anew, as the tokenizers library does.
+        ordinary: Whether no piece is special by its name, since the file lists what texts are cut into, as tiktoken's.
     """
     # The control tokens of a vocabulary are special, those that its files declare, and others by their names.
     parts = {**(defaults or {}), **declared.parts}
-    special = found.special | declared.special | special_by_name(found.pieces) | {*parts.values()}
+    by_name = frozenset() if ordinary else special_by_name(found.pieces)
+    special = found.special | declared.special | by_name | {*parts.values()}
     stated = dict(sorted(declared.literal.items()))
     if anew:
         stated = numbered(stated.values(), {piece: row for row, piece in found.pieces.items()}, len(found.pieces))

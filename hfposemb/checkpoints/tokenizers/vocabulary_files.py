@@ -83,7 +83,7 @@ def read_tiktoken(folder: Path, file: str) -> Vocabulary:
     stated = {*literal.values(), *declared.literal.values()}
     literal |= enumerate((one for one in declared.more if one not in stated), max((*literal, last, first - 1)) + 1)
     found = Vocabulary(file, pieces, Style(byte_level=True), literal, frozenset(literal.values()))
-    return completed(found, declared)
+    return completed(found, declared, ordinary=True)
 
 
 def read_tekken(folder: Path, file: str) -> Vocabulary:
@@ -123,7 +123,8 @@ def read_tekken(folder: Path, file: str) -> Vocabulary:
 
 def _piece(text: str, what: str) -> str:
     try:
-        return as_characters(base64.b64decode(text, validate=True))
+        # Padding alone is no bytes: Whisper's multilingual.tiktoken ends with "= 50256".
+        return as_characters(base64.b64decode(text if text.strip("=") else "", validate=True))
     except (binascii.Error, ValueError) as error:
         raise SourceError(f"{what} must hold bytes in base64; found {json.dumps(text)[:60]}") from error
 
@@ -173,7 +174,7 @@ def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
 
     Raises ``SourceError`` for a file that violates its format.
     """
-    file = vocabulary_file(_regular_files(folder)) if file is None else vocabulary_file([file])
+    file = vocabulary_of(folder) if file is None else vocabulary_file([file])
     if file is None:
         return None
     return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)(folder, file)
@@ -199,7 +200,12 @@ def of_bytes(tokenizer_class: object, settings: Mapping[str, Any]) -> Vocabulary
 
 def has_vocabulary(folder: Path) -> bool:
     """Return whether ``folder`` has a file from which ``read_labels`` can read labels."""
-    return vocabulary_file(_regular_files(folder)) is not None
+    return vocabulary_of(folder) is not None
+
+
+def vocabulary_of(folder: Path) -> str | None:
+    """Return the name of the file in ``folder`` that states the vocabulary; ``None`` if no file does."""
+    return vocabulary_file(_regular_files(folder))
 
 
 def vocabulary_file(names: Collection[str]) -> str | None:
@@ -398,7 +404,7 @@ def _from_rwkv(folder: Path, file: str) -> Vocabulary:
         pieces[token_id(int(found["row"]), f"line {number + 1} of {file}")] = as_characters(raw)
     literal = {} if 0 in pieces else {0: "<|endoftext|>"}
     read = Vocabulary(file, pieces, Style(byte_level=True), literal, frozenset(literal.values()))
-    return completed(read, read_declared(folder))
+    return completed(read, read_declared(folder), ordinary=True)
 
 
 _OF_BYTES: Mapping[str, tuple[Sequence[str], int]] = {

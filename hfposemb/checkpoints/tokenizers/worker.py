@@ -21,7 +21,7 @@ from ...errors import InputError, SourceError
 from ...tables.inputs import Pieces
 from ..children import Child, start_child
 from .loading import ready_made, rust, tokenizer_of
-from .vocabulary_files import read_vocabulary
+from .vocabulary_files import read_vocabulary, vocabulary_of
 
 TOKENIZER_JSON = "tokenizer.json"
 _ONE_SPACE = "\ue000"
@@ -148,7 +148,7 @@ class Cutter:
             raise
         if not found["ready"]:
             self._end()
-            raise InputError(f"the model has no supported tokenizer; {_ADVICE}")
+            raise InputError(_unsupported(vocabulary_of(self._folder)))
         return child
 
     def _checked(self, child: _Tokenising, answer: dict[str, Any] | None) -> dict[str, Any]:
@@ -163,6 +163,13 @@ class Cutter:
         if self._last is not None:
             self._last()
         self._child = self._last = None
+
+
+def _unsupported(file: str | None) -> str:
+    """Return that a text cannot be cut by the file of a folder that states the tokens."""
+    found = "no file states its tokens" if file is None else f"{file} states its tokens, but no text is cut by it"
+    known = "tokenizer.json, BERT's vocab.txt and GPT-2's vocab.json with merges.txt are read"
+    return f"the model has no supported tokenizer: {found}; {known}: save a tokenizer.json with transformers"
 
 
 class _Tokenising(Child):

@@ -317,6 +317,15 @@ def test_heads_with_their_bias(tmp_path: Path, build: Callable[[], onnx.ModelPro
     assert source.head.provenance.tensor == "head"
 
 
+def test_without_a_configuration_no_default_ties_a_head_of_its_own(tmp_path: Path) -> None:
+    nodes = [node("MatMul", ["hidden", "turned"], "logits"), node("Transpose", ["lm_head.weight"], "turned")]
+    made = with_head(nodes[::-1], **{"lm_head.weight": HEAD})
+    said = hpe.extract(save(tmp_path, made)).head.tied
+    assert (said.tied, said.how, said.about) == (False, "own tensor", "lm_head.weight and table are stored separately")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    assert hpe.extract(tmp_path / "model.onnx").head.tied.about.endswith("which means true")
+
+
 def _nbits() -> onnx.ModelProto:
     values = np.random.default_rng(1).integers(16, size=(40, 1, 32), dtype=np.uint8)
     product = node("MatMulNBits", ["hidden", "codes", "scales", "zeros"], "logits", K=16, N=40, bits=4, block_size=32)

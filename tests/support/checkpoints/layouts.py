@@ -115,5 +115,5 @@ LAYOUTS: dict[str, tuple[dict[str, bytes], str, str]] = {
     "tensorflow-1": ({"bert_model.ckpt.meta": b"x"}, "'bert_model.ckpt.meta'; read its arrays with tensorflow", ""),
     "exported": ({"model.jit": b"x"}, "only 'model.jit'; save it with torch.save.torch.jit.load", ""),
     "archive": ({"model.tar.gz": b"x"}, "only 'model.tar.gz'; unpack it and open what is in it", ""),
-    "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 files; give the folder of a model", ""),
+    "nothing": ({"README.md": b"x"}, "has no .safetensors file among 1 file; give the folder of a model", ""),
 }
