@@ -18,7 +18,7 @@ from ..models.architectures.config_values import class_of
 from ..models.architectures.families import is_known
 from ..models.architectures.head_names import is_headed
 from ..models.architectures.table_names import outside_layers
-from ..models.architectures.tied_types import HEADLESS, NEVER_TIED, stated_tie, ties_by_default
+from ..models.architectures.tied_types import is_tied, stated_tie, tie_rule
 from ..tables.output_head import UNTIED, OutputHead, Tying
 from ..tables.table import EmbeddingTable
 from .checked_source import CheckedSource
@@ -68,12 +68,12 @@ def head_facts(source: CheckedSource) -> HeadFacts:
     """Return what is stored of the output head of a source, and what its configuration says."""
     key, tie = _main(source)
     tensor = tie.tensor if tie.tensor in source.names and tie.how in SEPARATE else None
-    stated = stated_tie(source.config, tensor=tensor or "", decoder=key == "decoder.head")
-    tied = stated
-    if tied is None and is_known(source.config):
-        tied = ties_by_default(source.config)
-    if class_of(source.config) in NEVER_TIED or source.model_type in HEADLESS:
-        tied = None
+    decoder = key == "decoder.head"
+    stated = stated_tie(source.config, tensor=tensor or "", decoder=decoder)
+    known = stated is not None or is_known(source.config)
+    if tensor is None and tie_rule(source.config) == "never":
+        known = False  # nothing that could be stated helps
+    tied = is_tied(source.config, tensor=tensor or "", decoder=decoder) if known else None
     facts = HeadFacts(tensor, True if tie.how == "alias" else None, tied, stated is not None, tie.token)
     table = source.table(tie.token)
     if tensor is None or table is None:

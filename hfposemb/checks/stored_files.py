@@ -91,10 +91,23 @@ def _tables(source: CheckedSource) -> Iterator[Finding]:
     empty = sum(0 in info.shape for info in source.infos.values())
     are = f"{empty:,} {'is' if empty == 1 else 'are'}"
     split = f"; {are} empty, as DeepSpeed's ZeRO-3 leaves the parameters of each process" if empty else ""
-    for role in sorted(needed.difference(source.embeddings.tables, source.embeddings.positions)):
+    for role in _absent(needed, {*source.embeddings.tables, *source.embeddings.positions}):
         what = role.replace("_", " ").replace(".", " ")
         said = f"none of the {len(source.names):,} tensors is the {what} table, which {kind} has{split}"
         yield finding("table-missing", said, role=role, tensors=len(source.names))
+
+
+def _absent(needed: frozenset[str], stored: set[str]) -> list[str]:
+    """Return the roles that are not stored, in any part: a base model saved alone has names without its prefix."""
+    others = [role.rpartition(".")[2] for role in stored - needed]
+    absent = []
+    for role in sorted(needed - stored):
+        kind = role.rpartition(".")[2]
+        if kind in others:
+            others.remove(kind)
+        else:
+            absent.append(role)
+    return absent
 
 
 def _layers(source: CheckedSource) -> Iterator[Finding]:

@@ -29,7 +29,7 @@ from .architectures.head_names import (
     other_outputs,
 )
 from .architectures.table_names import WHOLE_TOKEN_NAMES, Candidate, outside_layers, tower_of
-from .architectures.tied_types import is_tied, stated_tie, ties_by_default
+from .architectures.tied_types import is_tied, stated_tie, tie_rule, tie_words, ties_by_default
 from .architectures.type_defaults import type_of_class
 from .named_tables import HEAD, tensor_named
 from .opened_model import Opened, can_reopen, itself, labels_of, table_in_tensor
@@ -141,6 +141,8 @@ def _stored_tie(opened: Opened, name: str, aliases: Mapping[str, str], role: str
     both = f"{head} and {token} are stored separately"
     if isinstance(opened.tensors, LiveTensors):
         return Tying(False, "own tensor", f"{head} and {token} are different tensors of the live model", head, role)
+    if tie_rule(opened.config) == "never":
+        return Tying(False, "own tensor", f"{both}, and {tie_words(opened.config)}", head, role)
     said = None if opened.in_gguf else _stated(opened, role, name)
     named = opened.config and head in stated_roles(opened.tensors).tables.get("head", ())
     if said is None and named and ties_by_default(opened.config):
@@ -161,10 +163,10 @@ def _absent_tie(opened: Opened, headed: str, role: str, token: str) -> Tying | N
         return None
     if opened.in_gguf and _stated(opened, role) is not False:
         return Tying(True, "absent", f"no {HEAD_IN_GGUF} is stored, so {token} is the head", token, role)
-    if not is_tied(opened.config, decoder=role == "decoder.token"):
+    decoder = role == "decoder.token"
+    if not is_tied(opened.config, decoder=decoder):
         return None
-    words = "is true" if _stated(opened, role) else "is not stated, which means true"
-    return Tying(True, "absent", f"no head is stored, and tie_word_embeddings {words}", token, role)
+    return Tying(True, "absent", f"no head is stored, and {tie_words(opened.config, decoder=decoder)}", token, role)
 
 
 def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str] | None) -> tuple[str, bool]:
@@ -172,9 +174,8 @@ def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str
     if elsewhere is not None:
         return f"it predicts no tokens: {elsewhere[0]} is {elsewhere[1]}", False
     if headed and tokens:
-        said = "is not stated, which means false" if stated_tie(opened.config) is None else "is false"
         reason = (
-            f"{headed} has one and tie_word_embeddings {said}, but no tensor is named as one; the checkpoint is "
+            f"{headed} has one and {tie_words(opened.config)}, but no tensor is named as one; the checkpoint is "
             "incomplete, or its head has a name that is not known"
         )
         return reason, True

@@ -93,11 +93,25 @@ def _lines(section: Mapping[str, object]) -> str:
     return ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in section.items())
 
 
-def main(types: list[str]) -> int:
-    """Build all types and write the list, or print the roles of the given types."""
+def written() -> dict[str, Roles]:
+    """Return the data as they were written, by type; classes like the first are not in them."""
+    found = json.loads(DATA.read_text(encoding="utf-8"))
+    first = {name: {"": frozenset(roles.split())} for roles, names in found["types"].items() for name in names}
+    others = {
+        name: {kind: frozenset(roles.split()) for kind, roles in kinds.items()}
+        for name, kinds in found["classes"].items()
+    }
+    return {name: {"": frozenset(), **first.get(name, {}), **others.get(name, {})} for name in {*first, *others}}
+
+
+def main(arguments: list[str]) -> int:
+    """Build all types and write the list, or print the roles of the given types; ``--write`` replaces theirs."""
+    types = [one for one in arguments if one != "--write"]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         rows = list(pool.map(roles_of, types or model_types()))
-    if types:
+    if types and "--write" in arguments:
+        DATA.write_text(text(sorted({**written(), **dict(rows)}.items())), encoding="utf-8")
+    elif types:
         for model_type, found in rows:
             for kind, roles in found.items():
                 print(f"{model_type}/{kind}: {' '.join(sorted(roles)) or 'none'}")

@@ -16,10 +16,8 @@ from hfposemb.checks.check_report import CheckReport, document, to_sarif
 from hfposemb.checks.findings import RULES, finding
 from hfposemb.cli.main import main
 from hfposemb.errors import InputError, SourceError
-from hfposemb.models.architectures.tied_types import UNTIED
 from hfposemb.reports.json_schema import SCHEMAS
 from tests.checks.planted import EMBED, LLAMA, change, edit, llama, set_rows, shards, tokenizer, write
-from tests.conftest import FULL
 from tests.hub import FakeHub
 from tests.support.checkpoints.sparse_files import sparse, write_rows
 
@@ -107,18 +105,6 @@ def test_a_revision_is_read(hub: FakeHub, tmp_path: Path) -> None:
     assert "vocabulary-size" in hpe.check("a/small")
     with pytest.raises(SourceError, match="twice"):
         hpe.check("a/small@old", revision="main")
-
-
-def test_all_types_that_do_not_tie_are_listed() -> None:
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    names = list(CONFIG_MAPPING) if FULL else ["llama", "gemma", "qwen2", "gpt2", "mistral", "t5", "opt", "phi", "bert"]
-    for name in names:
-        try:
-            stated = getattr(CONFIG_MAPPING[name](), "tie_word_embeddings", None)
-        except Exception:  # noqa: BLE001 - a type that cannot be made without further parts
-            continue
-        assert (stated is False) == (name in UNTIED), name
 
 
 @pytest.mark.parametrize("source", ["sinusoidal:64x16", "sample:bert@step-500"])

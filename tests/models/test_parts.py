@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import transformers as tf
 from safetensors.numpy import save_file
 
@@ -125,6 +126,41 @@ def test_the_report_names_the_stack_in_its_headings(
     assert main(["compare", whisper, bart, *common, "--part", "-", "--part", "decoder", "--json"]) == 0
     assert main(["compare", whisper, *common, "--part", "vision"]) == 1
     assert "no source has a part 'vision'" in capsys.readouterr().err
+
+
+_JOINED = {"vocab_size": 61, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+def test_the_words_of_two_joined_models_enter_the_encoder_as_it_says(tmp_path: Path) -> None:
+    """The whole may state a vocabulary, as Hugging Face's notebook writes it; it speaks for neither model."""
+    sizes = {**_JOINED, "intermediate_size": 16, "max_position_embeddings": 40}
+    encoder = tf.RobertaConfig(**sizes, pad_token_id=3, layer_norm_eps=0.1)
+    decoder = tf.BertConfig(**sizes, is_decoder=True, add_cross_attention=True)
+    config = tf.EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.vocab_size = 61
+    model = tf.EncoderDecoderModel(config).eval()
+    model.save_pretrained(tmp_path)
+    check_inputs(tmp_path, model.encoder.embeddings)
+
+
+def test_the_prefix_of_a_whole_model_is_no_part(tmp_path: Path) -> None:
+    """A base model named ``visual_bert`` or ``data2vec_text`` has the words of a picture's or a text's part."""
+    config = tf.VisualBertConfig(**_JOINED, intermediate_size=16, max_position_embeddings=40, visual_embedding_dim=8)
+    model = tf.VisualBertForPreTraining(config).eval()
+    model.save_pretrained(tmp_path)
+    found = check_inputs(tmp_path, model.visual_bert.embeddings)
+    assert list(found.tables)[:3] == ["token", "token_type", "vision.token_type"]
+    assert list(found.positions) == ["text", "vision"]
+
+
+def check_inputs(folder: Path, embeddings: torch.nn.Module) -> hpe.Embeddings:
+    """Compare the first layer's input with that of the module that makes it; return the source."""
+    ids = [5, 60, 9, 5]
+    found = hpe.extract(folder)
+    with torch.no_grad():
+        theirs = embeddings(input_ids=torch.tensor([ids]))[0].numpy()
+    np.testing.assert_allclose(found.inputs(ids).normed, theirs, atol=1e-6)
+    return found
 
 
 def test_the_rule_of_the_parts_that_words_enter() -> None:

@@ -134,6 +134,33 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     ),
     "tied head": ({"lm_head.weight": 40, "wpe.weight": 16}, {"model_type": "gpt2", "tie_word_embeddings": True}),
     "untied head": ({"lm_head.weight": 40, "wpe.weight": 16}, {"model_type": "gpt2", "tie_word_embeddings": False}),
+    "head of a class that always ties": (
+        {"lm_head.weight": 40},
+        {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "tie_word_embeddings": False},
+    ),
+    "head of a type that never ties": ({"lm_head.weight": 40, "wpe.weight": 16}, {"model_type": "wav2vec2"}),
+    "head that the text part does not tie": (
+        {"lm_head.weight": 40},
+        {"model_type": "internvl", "text_config": {"model_type": "qwen2", "tie_word_embeddings": False}},
+    ),
+    "head that the text part ties": (
+        {"lm_head.weight": 40},
+        {"model_type": "llava", "text_config": {"model_type": "llama", "tie_word_embeddings": True}},
+    ),
+    "head that its decoder ties": (
+        {"decoder.lm_head.weight": 40},
+        {"model_type": "encoder-decoder", "tie_word_embeddings": False}
+        | {"encoder": {"model_type": "bert"}, "decoder": {"model_type": "bert"}},
+    ),
+    "two joined models, with a vocabulary of the whole": (
+        {f"{side}.{name}": rows + 2 for name, rows in _BERT.items() for side in ("encoder", "decoder")},
+        {"model_type": "encoder-decoder", "vocab_size": 42, "pad_token_id": 7}
+        | {"encoder": {"model_type": "roberta", "pad_token_id": 1}, "decoder": {"model_type": "bert"}},
+    ),
+    "words of a model of words and pictures": (
+        {f"visual_bert.{name}": rows for name, rows in _BERT.items()},
+        {"model_type": "visual_bert", "vocab_size": 40},
+    ),
     "rotary": (
         {"model.embed_tokens.weight": 40},
         {"model_type": "llama", "rope_theta": 10000.0, "head_dim": 8, "max_position_embeddings": 64},

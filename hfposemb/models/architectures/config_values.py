@@ -11,6 +11,13 @@ from .table_names import tower_of
 CONTINUED: Mapping[str, str] = {"wte.embedding": "wte.new_embedding"}
 """Endings of token tables that continue in a second tensor, with the ending of its name."""
 
+JOINED: Mapping[str, str] = {
+    "encoder-decoder": "encoder",
+    "vision-encoder-decoder": "decoder",
+    "speech-encoder-decoder": "decoder",
+}
+"""Model types that join two models, with the one whose tokens are the input: the whole says nothing of either."""
+
 
 def class_of(config: Mapping[str, Any]) -> str:
     """Return the class of transformers that a checkpoint was saved from, "" if it is not stated."""
@@ -23,8 +30,10 @@ def part_config(config: Mapping[str, Any], tower: str) -> Mapping[str, Any]:
 
     For the text, if no field is named after it and the whole has no vocabulary, this is the decoder's configuration,
     else the first one with a vocabulary. An encoder or decoder without a field of its own uses the configuration of the
-    text.
+    text. A whole that joins two models has no part of its own for the text, but one of the two.
     """
+    if tower in ("", "text"):
+        tower = JOINED.get(str(config.get("model_type")), tower)
     inner = [(name, value) for name, value in _inner(config) if "model_type" in value or name == tower]
     if tower not in ("", "text"):
         found = next((value for name, value in inner if tower_of(name) == tower), None)

@@ -12,9 +12,10 @@ from ...checkpoints.limits import PUBLIC_LIMITS, Limits
 from ...checkpoints.safetensors import checkpoint as safetensors
 from ...checkpoints.tokenizers import small_files
 from . import families, table_names
+from .config_values import JOINED
 from .families import Family
 from .head_names import SURE_HEADS
-from .tied_types import UNTIED
+from .tied_types import tie_rules
 from .type_defaults import SWITCHES, decoders, kind_defaults, own_switches, rotary_defaults, rotary_types
 
 RETRY_PAUSE = 500
@@ -61,7 +62,9 @@ def page_rules(limits: Limits = PUBLIC_LIMITS) -> dict[str, Any]:
         "relative_endings": [rule.ending for rule in families.RELATIVE],
         "convolution": families.CONVOLUTION,
         "rotary_fields": list(families.ROTARY_FIELDS),
-        "untied": sorted(UNTIED),
+        "untied": sorted(tie_rules()["untied"]),
+        "ties": {kind: tie_rules()[kind] for kind in ("types", "classes")},
+        "joined": dict(JOINED),
         "rotary_defaults": rotary_defaults(),
         "kind_defaults": kind_defaults(),
         "rotary_types": sorted(rotary_types()),
@@ -89,6 +92,7 @@ def _names() -> dict[str, Any]:
         "heads": list(SURE_HEADS),
         "towers": [(tower, sorted(words)) for tower, words in table_names.TOWERS.items()],
         "short": dict(table_names.SHORT),
+        "whole": sorted(table_names.WHOLE),
         "axes": dict(table_names.AXES),
         "part_order": dict(table_names.PART_ORDER),
     }

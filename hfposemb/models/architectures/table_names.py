@@ -104,6 +104,10 @@ AXES: Mapping[str, str] = {"col": "column", "char": "character", "visual": "visi
 """Axis or part meant by the first word of a position table's name, if not the word itself."""
 
 
+WHOLE = frozenset(("visual_bert", "data2vec_text"))
+"""Base models, with the words among others, whose names hold the word of a tower: nothing is of that tower by them."""
+
+
 SHORT: Mapping[str, str] = {"enc": "encoder", "dec": "decoder"}
 """Names of modules of GGUF files."""
 
@@ -134,7 +138,7 @@ def tower_of(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _towers_of(component: str) -> tuple[str, ...]:
-    words = frozenset(SHORT.get(component, component).lower().split("_"))
+    words = frozenset() if component in WHOLE else frozenset(SHORT.get(component, component).lower().split("_"))
     return tuple(tower for tower, told in TOWERS.items() if words & told)
 
 

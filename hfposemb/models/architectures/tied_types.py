@@ -1,7 +1,7 @@
 """What a configuration says of tying the output head to the token table, and what checkpoints of each model type store.
 
-``UNTIED`` are the defaults of the configuration classes of transformers 5.23; a test compares it with them.
-``python -m tests.architectures.needed`` reads what is stored off the small models of transformers 5.24.
+The data are read off the small models of transformers 5.24: ``python -m tests.architectures.ties`` reads what decides
+whether a head is tied, ``python -m tests.architectures.needed`` which tables are stored.
 """
 
 from __future__ import annotations
@@ -10,55 +10,57 @@ import json
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from .config_values import class_of, has_own_code, part_config
+from .config_values import JOINED, class_of, has_own_code, part_config
 
-_NAMES = """
-    EvollaModel
-    afmoe apertus arcee aria aria_text axk1 axk2 bailing_hybrid bamba beam bitnet blt blt_global_transformer
-    blt_local_decoder blt_local_encoder blt_patcher bridgetower chameleon codegen cohere_asr cohere_compass
-    cosmos3_edge cosmos3_edge_text cosmos3_omni cwm dbrx deepseek_ocr2 deepseek_ocr2_encoder deepseek_ocr2_text
-    deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 diffllama doge dots1 dots3_note dots3_note_text emu3
-    emu3_text_model esmc eurobert evolla exaone4 exaone4_5 exaone_moe falcon_h1 fast_vlm flex_olmo flint fsmt
-    fuyu git glm glm4 glm46v glm4_moe glm4_moe_lite glm4v glm4v_moe glm4v_moe_text glm5_next glm5_next_text
-    glm_image glm_moe_dsa glm_ocr glmga gpt_neox gpt_oss gptj granite granite4_vision granite4_vision_text
-    granitemoe granitemoe_swa granitemoehybrid granitemoeshared helium higgs_audio_v2 hrm_text hunyuan_v1_dense
-    hunyuan_v1_moe hy_v3 hy_v4 hyperclovax idefics idefics2 idefics3 imagegpt internlm3 iquestcoder jais2 jamba
-    kimi_linear kolibri1 kyutai_speech_to_text laguna llama llama4 llama4_text llava llava_next llava_next_video
-    llava_onevision longcat_flash mamba2 mellum mimo_v2_flash minicpmv4_6 minicpmv4_7 minimax minimax_m2
-    minimax_m3_vl minimax_m3_vl_text ministral ministral3 mistral mistral4 mistral_large4 mistral_large4_text
-    mixtral mllama_text_model modernvbert molmo2 molmo2_text moonshine_streaming moshi moshi_depth
-    muse_glimmer_text muse_spark_text musicgen_decoder musicgen_melody_decoder nanochat nemotron nemotron_h
-    neucodec olmo olmo2 olmo3 olmo_hybrid olmoe openai_privacy_filter perception_lm persimmon phi phi3
-    phi4_multimodal phimoe pix2struct pix2struct_text_model pp_formulanet_text qianfan_ocr qwen2
-    qwen2_5_omni_talker qwen2_5_omni_thinker qwen2_5_vl qwen2_moe qwen2_vl qwen3 qwen3_5 qwen3_5_moe
-    qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next qwen3_omni_moe_talker_code_predictor
-    qwen3_omni_moe_talker_text qwen3_omni_moe_thinker qwen3_vl qwen3_vl_moe qwen4_exp qwen4_exp_text reformer
-    rembert rwkv seed_oss smolvlm solar_open stablelm step3p5 ultrabert ultravbert unlimited_ocr
-    unlimited_ocr_text vibevoice video_llama_3 video_llava vipllava xcodec2 xlstm
-"""
+DATA = Path(__file__).with_name("ties.json")
 
-UNTIED: frozenset[str] = frozenset(_NAMES.split())
-"""Model types whose configuration class does not tie the output head by default; all others tie it."""
+ONE_TABLE = "pop2piano"
+"""Model type whose encoder and decoder read the table ``shared`` though its head is never tied."""
 
-HEADLESS: frozenset[str] = frozenset(("bark", "cohere_asr", "cpmant"))
-"""Model types whose head is always or never tied, or has another shape than the token table, whatever is stated."""
+Rule = Literal["whole", "text", "either", "always", "never"]
 
-NEVER_TIED: frozenset[str] = frozenset(
-    (*("BigBirdPegasusForCausalLM", "InklingForCausalLM", "LukeForMaskedLM", "Pop2PianoForConditionalGeneration"),)
-)
-"""Classes of transformers that keep a head of their own, whatever the configuration states."""
 
-ONE_TABLE: frozenset[str] = frozenset(("longt5", "mt5", "pop2piano", "t5", "udop", "umt5"))
-"""Model types whose encoder and decoder read the table ``shared`` also where the configuration ties nothing."""
+@lru_cache(maxsize=1)
+def tie_rules() -> Mapping[str, Any]:
+    """Return what decides whether a head is tied: ``types`` and ``classes`` by rule, and the types that are ``untied``.
 
-JOINED = frozenset(("encoder-decoder", "vision-encoder-decoder", "speech-encoder-decoder"))
-"""Model types that join two models: the decoder's configuration ties its head, and the whole one says nothing of it."""
+    ``whole``, ``text``, ``either``: what that configuration says, or one of both. ``always``, ``never``: nothing that
+    is stated. ``untied`` are the types whose configuration class does not tie the head by default.
+    """
+    found = json.loads(DATA.read_text(encoding="utf-8"))
+    of = {kind: {name: rule for rule, names in found[kind].items() for name in names} for kind in ("types", "classes")}
+    return {**of, "untied": frozenset(found["untied"])}
+
+
+def tie_rule(config: Mapping[str, Any]) -> Rule | None:
+    """Return what decides whether the class of a configuration ties its head; ``None`` if that is not known.
+
+    Examples:
+        >>> from hfposemb.models.architectures.tied_types import tie_rule
+        >>> tie_rule({"model_type": "t5", "tie_word_embeddings": False})
+        'always'
+    """
+    rules = tie_rules()
+    by_type: Rule | None = rules["types"].get(str(config.get("model_type")))
+    return None if has_own_code(config) else rules["classes"].get(class_of(config), by_type)
+
+
+def _places(config: Mapping[str, Any], tensor: str, *, decoder: bool) -> tuple[Mapping[str, Any], ...]:
+    """Return the configurations that say whether the head is tied, the one that counts most first."""
+    rule = tie_rule(config)
+    joined = str(config.get("model_type")) in JOINED
+    text = part_config(config, "decoder" if joined or decoder else "text")
+    own = config.get(f"{tensor.partition('.')[0]}_config")
+    if rule == "text":
+        return (text,)
+    places = (own, config) if rule == "whole" and not decoder else (own, config, text)
+    return tuple(one for one in places if isinstance(one, Mapping))
 
 
 def stated_tie(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = False) -> bool | None:
-    """Return what a configuration says of tying the output head; ``None`` if it says nothing.
+    """Return what a configuration says of tying the output head, where it is read; ``None`` if it says nothing.
 
     The part that holds the head precedes the whole, and the whole precedes its text part.
 
@@ -67,24 +69,59 @@ def stated_tie(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = F
         tensor: Tensor of the head; ``thinker.lm_head.weight`` belongs to the part ``thinker_config``.
         decoder: Whether the head belongs to a decoder with a token table of its own.
     """
-    joined = str(config.get("model_type")) in JOINED
-    text = part_config(config, "decoder" if joined or decoder else "text")
-    own = config.get(f"{tensor.partition('.')[0]}_config")
-    places = (text,) if joined else (own, config, text)
-    said = (one.get("tie_word_embeddings") for one in places if isinstance(one, Mapping))
-    return next((one for one in said if isinstance(one, bool)), None)
+    places = _places(config, tensor, decoder=decoder)
+    if tie_rule(config) == "either" and not any(one.get("tie_word_embeddings") is True for one in places):
+        places = (config,)
+    said = [one for place in places if isinstance(one := place.get("tie_word_embeddings"), bool)]
+    return next((one for one in said if one or tie_rule(config) != "either"), next(iter(said), None))
 
 
 def ties_by_default(config: Mapping[str, Any]) -> bool:
     """Return whether a configuration that does not say so ties the output head; unknown model types do."""
     part = part_config(config, "decoder") if str(config.get("model_type")) in JOINED else config
-    return str(part.get("model_type")) not in UNTIED
+    return str(part.get("model_type")) not in tie_rules()["untied"]
 
 
-def is_tied(config: Mapping[str, Any], *, decoder: bool = False) -> bool:
-    """Return whether a configuration ties the output head, by what it states or by the default of its model type."""
-    stated = stated_tie(config, decoder=decoder)
-    return ties_by_default(config) if stated is None else stated
+def is_tied(config: Mapping[str, Any], *, tensor: str = "", decoder: bool = False) -> bool:
+    """Return whether the output head is tied: by its class, by what is stated, or by the default of the model type.
+
+    Args:
+        config: Configuration of the whole.
+        tensor: Tensor of the head if one is stored: of a class that always ties, it stays if the file says so.
+        decoder: Whether the head belongs to a decoder with a token table of its own.
+    """
+    rule, stated = tie_rule(config), stated_tie(config, tensor=tensor, decoder=decoder)
+    if rule == "never" or (rule == "always" and not tensor):
+        return rule == "always"
+    said = ties_by_default(config) if stated is None else stated
+    text = _places(config, tensor, decoder=decoder)[-1]
+    if rule not in ("text", "either") or "model_type" not in text or text is config:
+        return said
+    return is_tied(text) or (rule == "either" and said)
+
+
+def tie_words(config: Mapping[str, Any], *, decoder: bool = False) -> str:
+    """Say why a head that is not stored is tied, or why one is not.
+
+    Args:
+        config: Configuration of the whole.
+        decoder: Whether the head belongs to a decoder with a token table of its own.
+
+    Examples:
+        >>> from hfposemb.models.architectures.tied_types import tie_words
+        >>> tie_words({"model_type": "t5", "architectures": ["T5Model"], "tie_word_embeddings": False})
+        'T5Model always ties it'
+        >>> tie_words({"model_type": "gpt2"})
+        'tie_word_embeddings is not stated, which means true'
+    """
+    rule, tied = tie_rule(config), is_tied(config, decoder=decoder)
+    if rule in ("always", "never"):
+        return f"{class_of(config)[:60] or config['model_type']} {rule} ties it"
+    if stated_tie(config, decoder=decoder) == tied:
+        return f"tie_word_embeddings is {str(tied).lower()}"
+    inner = part_config(config, "text") if rule == "whole" else {}
+    where = " outside its text part" if inner is not config and "tie_word_embeddings" in inner else ""
+    return f"tie_word_embeddings is not stated{where}, which means {str(tied).lower()}"
 
 
 def unread_shared(config: Mapping[str, Any], names: Collection[str]) -> frozenset[str]:
@@ -100,7 +137,7 @@ def unread_shared(config: Mapping[str, Any], names: Collection[str]) -> frozense
         >>> sorted(unread_shared({"model_type": "bart", "tie_word_embeddings": False}, names))
         ['model.shared.weight']
     """
-    if config.get("model_type") in ONE_TABLE or is_tied(config):
+    if config.get("model_type") == ONE_TABLE or is_tied(config):
         return frozenset()
     there = frozenset(names)
     found = (name.removesuffix(_SHARED) for name in names if name == _SHARED or name.endswith(f".{_SHARED}"))
@@ -153,6 +190,8 @@ def needed_tables(config: Mapping[str, Any]) -> Roles:
 
 
 def _of_part(config: Mapping[str, Any], role: str, by_type: Mapping[str, Roles]) -> bool:
-    part, dot, rest = role.rpartition(".")
-    inner = config.get(f"{part}_config")
-    return not dot or not isinstance(inner, dict) or rest in by_type.get(str(inner.get("model_type")), ())
+    part, _, rest = role.rpartition(".")
+    inner = config.get(f"{part}_config") if part else part_config(config, "text")
+    if not isinstance(inner, dict) or inner is config:
+        return True
+    return rest in by_type.get(str(inner.get("model_type")), ())

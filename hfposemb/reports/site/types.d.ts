@@ -20,12 +20,15 @@ interface SiteRules {
   heads: string[];
   towers: [string, string[]][];
   short: Record<string, string>;
+  whole: string[];
   axes: Record<string, string>;
   part_order: Record<string, number>;
   relative_endings: string[];
   convolution: string;
   rotary_fields: string[];
   untied: string[];
+  ties: { types: Record<string, string>; classes: Record<string, string> };
+  joined: Record<string, "encoder" | "decoder">;
   rotary_defaults: Record<string, { rope_theta?: number; partial_rotary_factor?: number; partial: boolean }>;
   kind_defaults: Record<string, Record<string, any>>;
   rotary_types: string[];

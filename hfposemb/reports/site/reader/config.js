@@ -18,22 +18,24 @@ export class ModelConfig {
   }
 
   /**
-   * Return the configuration of a part of the model: the field named after it, at any depth, else the whole.
-   * @param {string} tower
+   * Return the configuration of a part of the model: the field named after it, at any depth, else the whole. A whole
+   * that joins two models has no part of its own for the text, but one of the two.
+   * @param {string} named
    * @returns {Record<string, any>}
    */
-  part(tower) {
+  part(named) {
+    const tower = named === "" || named === "text" ? this.rules.joined[this.config.model_type] ?? named : named;
     const { config } = this, all = nested(config), towerOf = (/** @type {string} */ name) => towerIn(name, this.rules);
     const inner = all.filter(([name, value]) => "model_type" in value || name === tower);
     if (tower !== "" && tower !== "text") {
       const found = inner.find(([name]) => towerOf(name) === tower);
       if (found || !["encoder", "decoder"].includes(tower)) return found?.[1] ?? config;
     }
-    const named = inner.filter(([name]) => towerOf(name) === "text").map(([, value]) => value);
-    if ("vocab_size" in config && !named.some((value) => "vocab_size" in value)) return config;
-    named.push(...inner.filter(([name]) => towerOf(name) === "decoder").map(([, value]) => value));
-    named.push(...inner.filter(([, value]) => "vocab_size" in value).map(([, value]) => value));
-    return named.find((value) => "vocab_size" in value) ?? named[0] ?? config;
+    const texts = inner.filter(([name]) => towerOf(name) === "text").map(([, value]) => value);
+    if ("vocab_size" in config && !texts.some((value) => "vocab_size" in value)) return config;
+    texts.push(...inner.filter(([name]) => towerOf(name) === "decoder").map(([, value]) => value));
+    texts.push(...inner.filter(([, value]) => "vocab_size" in value).map(([, value]) => value));
+    return texts.find((value) => "vocab_size" in value) ?? texts[0] ?? config;
   }
 
   /**
@@ -86,11 +88,27 @@ export class ModelConfig {
     return 0;
   }
 
-  /** Return whether the output head is the token table. */
+  /**
+   * Return whether the output head is the token table, by its class, what is stated, or the default of the model type.
+   * @returns {boolean}
+   */
   isTied() {
-    const text = this.part("text");
-    const stated = [this.config, text].map((one) => one.tie_word_embeddings).find((one) => typeof one === "boolean");
-    return stated ?? !this.rules.untied.includes(String(this.config.model_type));
+    const { config, rules } = this, rule = this.#tieRule(), type = String(config.model_type), joined = type in rules.joined;
+    if (rule === "always" || rule === "never") return rule === "always";
+    const text = this.part(joined ? "decoder" : "text");
+    const places = rule === "text" ? [text] : rule === "whole" ? [config] : [config, text];
+    const stated = places.map((one) => one.tie_word_embeddings).filter((one) => typeof one === "boolean");
+    const byDefault = !rules.untied.includes(String((joined ? text : config).model_type));
+    const whole = typeof config.tie_word_embeddings === "boolean" ? config.tie_word_embeddings : undefined;
+    const said = (rule === "either" ? stated.includes(true) || whole : stated[0]) ?? byDefault;
+    if (!["text", "either"].includes(rule ?? "") || !("model_type" in text) || text === config) return said;
+    return new ModelConfig(text, rules).isTied() || (rule === "either" && said);
+  }
+
+  /** Return what decides whether the head is tied: the whole, its text part, either, always or never. */
+  #tieRule() {
+    const { types, classes } = this.rules.ties, named = this.config.architectures?.[0];
+    return "auto_map" in this.config ? undefined : classes[String(named)] ?? types[String(this.config.model_type)];
   }
 
   /**
@@ -171,7 +189,7 @@ function nested(config, depth = MOST_NESTED) {
  */
 export function towerIn(name, rules) {
   const found = name.split(".").flatMap((part) => {
-    const words = (rules.short[part] ?? part).toLowerCase().split("_");
+    const words = rules.whole.includes(part) ? [] : (rules.short[part] ?? part).toLowerCase().split("_");
     return rules.towers.filter(([, told]) => told.some((word) => words.includes(word))).map(([tower]) => tower);
   });
   return found.find((tower) => tower !== "encoder" && tower !== "decoder") ?? found[0] ?? "";
