@@ -81,6 +81,13 @@ def test_absent_head_of_an_untied_model_is_a_fault(tmp_path: Path) -> None:
     assert any(note.startswith("head: GPT2LMHeadModel has one") for note in found.notes)
 
 
+def test_absent_head_of_a_class_that_never_ties_one_is_a_fault(tmp_path: Path) -> None:
+    config = {"model_type": "csm", "architectures": ["CsmForConditionalGeneration"], "tie_word_embeddings": True}
+    found = saved(tmp_path, config, embed_text_tokens__weight=TOKENS)
+    with pytest.raises(MissingTableError, match="CsmForConditionalGeneration has one and never ties it, but"):
+        _ = found.head
+
+
 @pytest.mark.parametrize(
     ("config", "tensor", "message"),
     [
