@@ -16,7 +16,7 @@ import numpy as np
 from ..checkpoints.safetensors.checkpoint import PLAIN
 from ..models.architectures.config_values import class_of
 from ..models.architectures.families import is_known
-from ..models.architectures.head_names import is_headed
+from ..models.architectures.head_names import is_headed, other_outputs
 from ..models.architectures.table_names import outside_layers
 from ..models.architectures.tied_types import is_tied, stated_tie, tie_rule
 from ..tables.output_head import UNTIED, OutputHead, Tying
@@ -162,7 +162,7 @@ def _missing(source: CheckedSource, facts: HeadFacts) -> Iterator[Finding]:
     kind = class_of(source.config)
     if not is_headed(kind) or facts.tied is not False or facts.tensor is not None:
         return
-    if not is_known(source.config):
+    if not is_known(source.config) or other_outputs(source.tensors.names()) is not None:
         return
     if any(_ANY_HEAD.search(name) for name in outside_layers(source.names)):
         return

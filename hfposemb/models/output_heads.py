@@ -174,8 +174,9 @@ def _reason(opened: Opened, headed: str, tokens: bool, elsewhere: tuple[str, str
     if elsewhere is not None:
         return f"it predicts no tokens: {elsewhere[0]} is {elsewhere[1]}", False
     if headed and tokens:
+        said = "never ties it" if tie_rule(opened.config) == "never" else tie_words(opened.config)
         reason = (
-            f"{headed} has one and {tie_words(opened.config)}, but no tensor is named as one; the checkpoint is "
+            f"{headed} has one and {said}, but no tensor is named as one; the checkpoint is "
             "incomplete, or its head has a name that is not known"
         )
         return reason, True

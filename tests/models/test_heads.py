@@ -88,6 +88,13 @@ def test_a_class_is_asked_for_only_where_there_is_a_configuration(tmp_path: Path
         _ = hpe.extract(tmp_path).head
 
 
+def test_absent_head_of_a_class_that_never_ties_one_is_a_fault(tmp_path: Path) -> None:
+    config = {"model_type": "csm", "architectures": ["CsmForConditionalGeneration"], "tie_word_embeddings": True}
+    found = saved(tmp_path, config, embed_text_tokens__weight=TOKENS)
+    with pytest.raises(MissingTableError, match="CsmForConditionalGeneration has one and never ties it, but"):
+        _ = found.head
+
+
 @pytest.mark.parametrize(
     ("config", "tensor", "message"),
     [

@@ -108,3 +108,14 @@ def test_a_head_of_its_own_stays_where_the_file_says_so(tmp_path: Path) -> None:
     assert np.array_equal(head.vectors, loaded.lm_head.weight.detach().numpy())
     assert not head.tied
     assert not [one.name for one in hpe.check(tmp_path).findings if one.name.startswith("head")]
+
+
+def test_a_model_that_predicts_no_tokens_lacks_no_head(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    table = np.ones((9, 4), np.float32)
+    save_file({"text_encoder.shared.weight": table, "decoder.lm_heads.0.weight": table}, tmp_path / "model.safetensors")
+    config = {"model_type": "musicgen", "architectures": ["MusicgenForConditionalGeneration"]}
+    config |= {"text_encoder": {"model_type": "t5", "vocab_size": 9}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert "head-missing" not in hpe.check(tmp_path)
