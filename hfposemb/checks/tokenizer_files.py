@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..checkpoints.tokenizers.declared import content_of, listed_tokens
-from ..checkpoints.tokenizers.small_files import chat_template
+from ..checkpoints.tokenizers.small_files import NoVocabularyError, chat_template
 from ..checkpoints.tokenizers.vocabulary import Vocabulary
 from ..checkpoints.tokenizers.vocabulary_files import has_vocabulary, read_vocabulary
 from ..errors import SourceError
@@ -112,6 +112,9 @@ def _vocabulary(source: CheckedSource) -> tuple[Vocabulary | None, list[Finding]
         return None, []
     try:
         return read_vocabulary(folder), []
+    except NoVocabularyError as error:
+        source.skipped(f"{error}, so ids are checked by special tokens only")
+        return None, []
     except SourceError as error:
         return None, [finding("tokenizer-unreadable", str(error))]
 

@@ -339,17 +339,21 @@ def padded_rows(rows: int, tokens: int) -> bool:
 
 def labels_of(opened: Opened, rows: int) -> Labels:
     """Return the labels of a vocabulary's rows: the caller's, the tokenizer's, or row numbers."""
+    from ..checkpoints.tokenizers.small_files import NoVocabularyError
     from ..checkpoints.tokenizers.vocabulary_files import read_labels
 
     if opened.labels is not None and (stated := opened.labels(rows)) is not None:
         return stated
-    found = opened.folder()
-    named = read_labels(found, rows=rows) if found else None
+    found, note = opened.folder(), unnamed(opened)
+    try:
+        named = read_labels(found, rows=rows) if found else None
+    except NoVocabularyError as error:
+        named, note = None, f"{error}, so rows are numbered"
     if named is not None:
         return named
     if (letters := _of_bytes(opened)) is not None:
         return letters.labels(rows)
-    return _numbered(rows, whole_number(opened.part("text"), "vocab_size"), unnamed(opened))
+    return _numbered(rows, whole_number(opened.part("text"), "vocab_size"), note)
 
 
 def is_unnamed(opened: Opened) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
+import hfposemb as hpe
 from hfposemb.checkpoints.tokenizers.small_files import LARGEST_FILE
 from hfposemb.checkpoints.tokenizers.vocabulary_files import needed_files, read_labels, vocabulary_file
 from hfposemb.errors import SourceError
@@ -449,6 +451,8 @@ MALFORMED: dict[str, tuple[str, bytes]] = {
     "rwkv with half an escape": ("rwkv_vocab_v20230424.txt", b"1 '\\x0' 1\n"),
     "rwkv with half a character": ("rwkv_vocab_v20230424.txt", b"1 '\\ud800' 3\n"),
     "no language of several": ("vocab.json", b'{"eng": {"a": 0}, "deu": {"b": 0}}'),
+    "a few ids that are none": ("vocab.json", b'{"a": 0, "b": "1"}'),
+    "an id of a token that is none": ("tokenizer.json", b'{"model": {"vocab": {"a": 0.5}}}'),
     "words that are a number": ("whitespacetokenizer_config.json", b'{"vocab": 5}'),
     "a dictionary without counts": ("dict.txt", b"the\n"),
 }
@@ -461,6 +465,23 @@ def test_a_malformed_file_is_one_line(tmp_path: Path, file: str, raw: bytes) -> 
     assert file in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "raw", ['{"tokens": ["a"]}', '{"vocab": {"model": {"a": "b"}}}', '{"name": "vocabulary", "new": true}']
+)
+def test_a_file_of_another_program_numbers_the_rows_and_says_so(tmp_path: Path, raw: str) -> None:
+    write(tmp_path, {"vocab.json": raw})
+    save_file({"embedding.weight": np.arange(1, 7, dtype=np.float32).reshape(3, 2)}, tmp_path / "model.safetensors")
+    found = hpe.extract(tmp_path).token.labels
+    said = "vocab.json is no vocabulary: no text has a whole number as its id there"
+    assert (found.texts, found.note) == (("0", "1", "2"), f"{said}, so rows are numbered")
+    report = hpe.check(tmp_path)
+    assert not report.findings
+    assert any(one.startswith(said) for one in report.not_checked)
+    assert hpe.vocabulary_difference(tmp_path, "sample:bert").verdict == "cannot tell"
+    write(tmp_path, {"tiktoken.model": "YQ== 0\n"})
+    assert hpe.extract(tmp_path).token.labels.texts[0] == "a", "another file states them"
 
 
 @pytest.mark.parametrize("file", ["tokenizer.model", "tiktoken.model", "tekken.json"])

@@ -86,7 +86,8 @@ test("pieces of every notation read as text", () => {
   const merged = { model: { vocab: { a: 0 }, merges: [["]", "\"["], ["b", "c"]] }, added_tokens: [] };
   assert.equal(readVocabulary("tokenizer.json", text(merged), 7).text(0), "a");
   assert.throws(() => readVocabulary("tokenizer.json", text(merged), 6), /exceeds the limit/);
-  assert.throws(() => readVocabulary("vocab.json", text({ a: -1 }), 99), /whole number/);
+  assert.throws(() => readVocabulary("vocab.json", text({ a: -1 }), 99), /"a" in vocab\.json must be a whole number/);
+  assert.throws(() => readVocabulary("vocab.json", text({ tokens: ["a"] }), 99), /vocab\.json.* is no vocabulary/);
   assert.throws(() => readVocabulary("vocab.txt", Uint8Array.of(0xff), 99), /UTF-8/);
 });
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from ...tables.table import TOKEN_CLASSES, Labels
 from ...tables.token_marks import TokenMarks
 from .declared import content_of
-from .small_files import TextReader, chat_template
+from .small_files import NoVocabularyError, TextReader, chat_template
 from .vocabulary import Vocabulary
 from .vocabulary_files import read_vocabulary
 
@@ -34,7 +35,9 @@ def read_marks(
     Raises:
         SourceError: If a file violates its format.
     """
-    found = read_vocabulary(folder)
+    found = None
+    with suppress(NoVocabularyError):
+        found = read_vocabulary(folder)
     if found is None:
         return TokenMarks(_reserved(labels))
     said = settings("tokenizer_config.json") or {}

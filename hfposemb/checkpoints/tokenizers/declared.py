@@ -70,7 +70,7 @@ def read_declared(folder: Path, *, listed_alone: bool = False) -> Declared:
         {} if listed and listed_alone else read_tokenizer_json(folder / name)
         for name in ("added_tokens.json", "special_tokens_map.json")
     )
-    added = {token_id(row, token): token for token, row in added_later.items()}
+    added = {token_id(row, token, file="added_tokens.json"): token for token, row in added_later.items()}
     special: set[str] = set()
     for key, token in expect(given(settings, "added_tokens_decoder", {}), dict, "added_tokens_decoder").items():
         if re.fullmatch(r"\d{1,9}", key) and (content := content_of(token)) is not None:

@@ -248,9 +248,14 @@ def given(stated: Mapping[str, Any], name: str, absent: Any) -> Any:
     return absent if stated.get(name) is None else stated[name]
 
 
-def token_id(value: Any, what: str) -> int:
-    """Return a token's id. Raises ``SourceError`` if it is none."""
+class NoVocabularyError(SourceError):
+    """A file that has the name of a vocabulary holds something else."""
+
+
+def token_id(value: Any, what: str, *, file: str = "") -> int:
+    """Return a token's id. Raises ``SourceError``, which names the file that is given, if it is none."""
     # bool is a subclass of int in Python, but not a JSON number.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
-        raise SourceError(f"the id of {what!r:.40} must be a whole number from 0 to {LARGEST_ID}; found {value!r:.40}")
+        said = f"the id of {what!r:.40}{' in ' if file else ''}{file} must be a whole number from 0 to {LARGEST_ID}"
+        raise SourceError(f"{said}; found {value!r:.40}; download the file again")
     return value

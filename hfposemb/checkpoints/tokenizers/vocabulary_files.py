@@ -26,7 +26,16 @@ from ..strict_json import foreign
 from .class_tokens import class_tokens
 from .declared import SETTINGS, completed, listed_tokens, numbered, read_declared, special_by_name
 from .sentencepiece import read_sentencepiece
-from .small_files import LARGEST_ID, expect, given, is_regular_file, read_lines, read_tokenizer_json, token_id
+from .small_files import (
+    LARGEST_ID,
+    NoVocabularyError,
+    expect,
+    given,
+    is_regular_file,
+    read_lines,
+    read_tokenizer_json,
+    token_id,
+)
 from .vocabulary import Style, Vocabulary, as_characters, style_by_share
 
 RANKED = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]{1,9}\r?(?:\n|\Z)")
@@ -160,6 +169,7 @@ def read_labels(folder: Path, *, rows: int, target: bool = False) -> Labels | No
 
     Raises:
         SourceError: If a file violates its format.
+        NoVocabularyError: If a file that is named as a vocabulary holds something else, and no other file states one.
     """
     if target:
         file = next((one for one in _TARGETS if is_regular_file(folder / one)), None)
@@ -172,12 +182,22 @@ def read_labels(folder: Path, *, rows: int, target: bool = False) -> Labels | No
 def read_vocabulary(folder: Path, file: str | None = None) -> Vocabulary | None:
     """Return the vocabulary from the tokenizer files in ``folder``, or from one of them; ``None`` if there are none.
 
-    Raises ``SourceError`` for a file that violates its format.
+    A file of a vocabulary's name that holds something else counts only if no other file states one.
+
+    Raises ``SourceError`` for a file that violates its format, ``NoVocabularyError`` for one that holds something else.
     """
-    file = vocabulary_of(folder) if file is None else vocabulary_file([file])
-    if file is None:
-        return None
-    return _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)(folder, file)
+    names = _regular_files(folder) if file is None else [file]
+    other: NoVocabularyError | None = None
+    while (file := vocabulary_file(names)) is not None:
+        read = _READERS.get(file, read_tiktoken if file.endswith(".tiktoken") else _from_model)
+        try:
+            return read(folder, file)
+        except NoVocabularyError as error:
+            other = other or error
+            names = [name for name in names if name != file]
+    if other is not None:
+        raise other
+    return None
 
 
 def of_bytes(tokenizer_class: object, settings: Mapping[str, Any]) -> Vocabulary | None:
@@ -259,7 +279,7 @@ def _by_id(vocabulary: Any, what: str) -> dict[int, str]:
         ids = vocabulary.values()
         if ids and set(map(type, ids)) == {int} and 0 <= min(ids) <= max(ids) <= LARGEST_ID:
             return dict(zip(ids, vocabulary, strict=True))
-        return {token_id(row, piece): piece for piece, row in vocabulary.items()}
+        return {token_id(row, piece, file=what): piece for piece, row in vocabulary.items()}
     pieces = {}
     for row, entry in enumerate(expect(vocabulary, list, what)):
         piece = entry[0] if isinstance(entry, list) and entry else entry
@@ -310,7 +330,7 @@ def _from_tokenizer_json(folder: Path, file: str) -> Vocabulary:
     added, special = [], set()
     for token in expect(given(data, "added_tokens", []), list, "added_tokens in tokenizer.json"):
         content = expect(expect(token, dict, "an added token").get("content"), str, "content of an added token")
-        token_id(token.get("id"), content)  # raises if it is none; the library numbers the tokens anew
+        token_id(token.get("id"), content, file=file)  # raises if it is none; the library numbers the tokens anew
         added.append(content)
         if token.get("special") is True:
             special.add(content)
@@ -344,7 +364,10 @@ def _from_vocab_txt(folder: Path, file: str) -> Vocabulary:
 def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
     declared, stated = read_declared(folder), read_tokenizer_json(folder / file)
     # A vocabulary for each language, as of Wav2Vec2's models of a thousand, is read for the one of the stored head.
-    if stated and all(isinstance(one, dict) for one in stated.values()):
+    several = bool(stated) and all(isinstance(one, dict) and _numbers(one) for one in stated.values())
+    if not several and not _numbers(stated):
+        raise NoVocabularyError(f"{file} is no vocabulary: no text has a whole number as its id there")
+    if several:
         language = declared.settings.get("target_lang")
         if not isinstance(language, str) or language not in stated:
             told = f"{file} states a vocabulary for each of {len(stated):,} languages"
@@ -353,6 +376,11 @@ def _from_vocab_json(folder: Path, file: str) -> Vocabulary:
     pieces = _by_id(stated, file)
     tokens, anew = class_tokens(folder, declared, file)
     return completed(Vocabulary(file, pieces, style_by_share(pieces.values())), declared, tokens, anew=anew)
+
+
+def _numbers(stated: Mapping[str, Any]) -> bool:
+    """Return whether a JSON object gives any text a number, if it has texts."""
+    return not stated or any(type(row) is int for row in stated.values())
 
 
 def _from_words(folder: Path, file: str) -> Vocabulary:

@@ -114,7 +114,7 @@ function fromTokenizer(data) {
   const model = data?.model, literal = new Map();
   if (model === null || typeof model !== "object") throw new Refusal("tokenizer.json: model must be an object; download it again");
   for (const { id, content } of Array.isArray(data.added_tokens) ? data.added_tokens : []) {
-    if (typeof content === "string") literal.set(checkedId(id, content), content);
+    if (typeof content === "string") literal.set(checkedId(id, content, "tokenizer.json"), content);
   }
   return new Vocabulary(byId(model.vocab, "tokenizer.json"), styleOf(data, model), literal);
 }
@@ -133,6 +133,10 @@ function fromLines(text, most) {
 
 /** @param {any} data */
 function fromVocabulary(data) {
+  if (data !== null && typeof data === "object" && !Array.isArray(data)) {
+    const ids = Object.values(data);
+    if (ids.length && !ids.some(Number.isInteger)) throw fault("vocab.json", "is no vocabulary: no text has a whole number as its id there");
+  }
   const pieces = byId(data, "vocab.json"), known = new Set(pieces.values());
   const often = (/** @type {(piece: string) => boolean} */ test) =>
     [...known].filter(test).length >= Math.max(1, Math.floor(known.size / 20));
@@ -158,16 +162,17 @@ function byId(vocabulary, file) {
     }));
   }
   if (vocabulary === null || typeof vocabulary !== "object") throw fault(file, "has no vocabulary; download it again");
-  return new Map(Object.entries(vocabulary).map(([piece, row]) => [checkedId(row, piece), piece]));
+  return new Map(Object.entries(vocabulary).map(([piece, row]) => [checkedId(row, piece, file), piece]));
 }
 
 /**
  * @param {any} id
  * @param {string} piece
+ * @param {string} file
  */
-function checkedId(id, piece) {
+function checkedId(id, piece, file) {
   if (Number.isInteger(id) && id >= 0 && id <= LARGEST_ID) return id;
-  throw new Refusal(`the id of ${quoted(piece)} must be a whole number from 0 to ${LARGEST_ID}; found ${quoted(String(id))}`);
+  throw new Refusal(`the id of ${quoted(piece)} in ${file} must be a whole number from 0 to ${LARGEST_ID}; found ${quoted(String(id))}; download the file again`);
 }
 
 /**
