@@ -671,6 +671,7 @@ ELSEWHERE = {
     "hfposemb/models/given_labels.py": "a temporary folder of this process",
     "hfposemb/comparison/row_fingerprints.py": "an example of its own save, which complete_file writes",
     "hfposemb/cli/inspecting.py": "the same",
+    "hfposemb/reports/export.py": "a temporary folder of this process",
 }
 """Modules that open files for writing, with what they write."""
 
