@@ -22,6 +22,7 @@ from ..tables.encodings import Absolute, PositionEncoding
 from ..tables.source_parser import parse_source, source_of
 from ..tables.sources import BuiltinSource, HubSource, LocalSource, SampleSource, Source
 from ..tables.table import EmbeddingTable
+from ..text import one_line
 from . import row_checks
 from .architectures.config_values import class_of
 from .architectures.families import is_known, likely_tables, no_inputs, parts_fed, row_offset
@@ -269,13 +270,14 @@ def base_of(adapter: str | Path, *, revision: str | None = None) -> str:
 
 def _from_files(opened: Opened, *, empty: bool = False) -> Embeddings:
     opened = with_exported_tables(with_native_config(opened))
-    kind = opened.config.get("model_type")
-    inferred = type_of_class(opened.config) if kind is None else extended_type(opened.config)
-    if inferred and inferred != kind:
+    kind, other = opened.config.get("model_type"), extended_type(opened.config)
+    inferred = other or (type_of_class(opened.config) if kind is None else "")
+    if inferred:
         opened = replace(opened, config={**opened.config, "model_type": inferred})
         stated = "no model type" if kind is None else f"the model type {str(kind)[:40]!r}"
-        how = "is one of" if kind is None else "is other code, read as"
-        opened.notes.append(f"config.json states {stated}; its class {class_of(opened.config)[:100]} {how} {inferred}")
+        which = f"its class {one_line(class_of(opened.config), width=100)}"
+        how = "is other code, read as" if other else "is one of"
+        opened.notes.append(f"config.json states {stated}; {which} {how} {inferred}")
     config = opened.config
     opened.notes.extend(row_checks.of_shard(opened.name))
     if not config:

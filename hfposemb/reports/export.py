@@ -126,7 +126,7 @@ def _nearest(table: EmbeddingTable, rows: NDArray[np.int64]) -> tuple[Any, Any]:
 
 
 PICTURE_SECONDS = 90.0
-"""Time in which a browser draws a figure; it takes a few seconds, but one in some thousands never answers."""
+"""Time in which a browser draws a figure: a few seconds are usual, but now and then one never answers."""
 
 # Without MathJax, which kaleido fetches from a network: no label is mathematics, and a token may well be "$x$".
 _DRAW = """
@@ -140,30 +140,37 @@ sys.stdout.buffer.write(drawn)
 """
 
 
+def _drawn(request: bytes) -> tuple[int, bytes]:
+    """Return the exit code of a process that draws a figure, and the picture; if it failed, why."""
+    places = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
+    # What a browser leaves goes with the folder. The answer is a file: who outlives its parent would hold a pipe open.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        answer = Path(folder, "drawn")
+        with answer.open("wb") as file:
+            ended = subprocess.run(
+                [sys.executable, "-P", "-c", _DRAW],
+                input=request,
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                timeout=PICTURE_SECONDS,
+                env=os.environ | {"PYTHONPATH": places} | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder),
+                start_new_session=True,
+            )
+        return ended.returncode, answer.read_bytes()
+
+
 def _picture(figure: go.Figure, kind: str, *, width: int, height: int) -> bytes:
     """Draw a figure in a child process, since kaleido itself bounds neither the browser's start nor its end."""
     require("kaleido", extra="export", purpose=f"writing a figure as {kind.upper()}")
     options = {"format": kind, "width": width, "height": height, "scale": 2 if kind == "png" else 1}
     request = f'{{"fig": {figure.to_json()}, "opts": {json.dumps(options)}}}'
-    places = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
-    # What a browser leaves goes with the folder. The answer is a file: who outlives its parent would hold a pipe open.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        answer = Path(folder, "drawn")
-        try:
-            with answer.open("wb") as file:
-                code = subprocess.run(
-                    [sys.executable, "-P", "-c", _DRAW],
-                    input=request.encode(),
-                    stdout=file,
-                    stderr=subprocess.DEVNULL,
-                    timeout=PICTURE_SECONDS,
-                    env=os.environ | {"PYTHONPATH": places} | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder),
-                    start_new_session=True,
-                ).returncode
-            drawn = answer.read_bytes()
-            said = drawn.decode("utf-8", "replace") or "the process that draws it ended"
-        except subprocess.TimeoutExpired:
-            code, said = 1, f"the browser did not answer within {PICTURE_SECONDS:.0f} s, so try again"
+    try:
+        code, drawn = _drawn(request.encode())
+        said = drawn.decode("utf-8", "replace") or "the process that draws it ended"
+    except subprocess.TimeoutExpired:
+        code, said = 1, f"the browser did not answer within {PICTURE_SECONDS:.0f} s, so try again"
+    except OSError as error:
+        code, said = 1, str(error)
     if code != 0:
         raise HfposembError(
             f"the figure could not be written as {kind.upper()}, which needs Chrome or Chromium on PATH: "

@@ -288,6 +288,8 @@ def test_a_class_that_extends_a_decoder_of_transformers_has_its_positions(name: 
     config = {"model_type": "llava", "vocab_size": 8, "architectures": [name]}
     assert extended_type(config) == model_type
     assert not extended_type({"architectures": [name]})
+    assert not extended_type({**config, "model_type": "gemma2"})  # which rotates itself
+    assert not extended_type({**config, "architectures": [f"\x1b[2J{name}"]})
 
 
 def test_the_glm_of_2022_learned_its_positions(tmp_path: Path) -> None:

@@ -202,6 +202,9 @@ def test_a_browser_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkey
     monkeypatch.setattr("hfposemb.reports.export.PICTURE_SECONDS", 60.0)
     with pytest.raises(HfposembError, match=r"No browser found at BROWSER_PATH=.*missing.*; write \.html instead"):
         write_figure(figure, tmp_path / "f.pdf")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(HfposembError, match=r"No such file.*; write \.html instead"):
+        write_figure(figure, tmp_path / "f.pdf")
     assert list(tmp_path.iterdir()) == [silent]
 
 

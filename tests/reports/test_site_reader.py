@@ -266,6 +266,9 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("other", {"position_embedding_type": "absolute", "rope_theta": 1e4}),
     ("other", {"position_embedding_type": None, "rope": True}),
     *((kind, {"vocab_size": 40, "architectures": ["LlavaLlamaForCausalLM"]}) for kind in ("llava", "llava_llama")),
+    *((kind, {"vocab_size": 40, "architectures": ["toString"]}) for kind in ("constructor", "toString")),
+    ("gemma2", {"vocab_size": 40, "architectures": ["MyLlamaForCausalLM"]}),
+    ("glm", {"vocab_size": 40, "block_position_encoding": True}),
     *(
         ("other", {"vocab_size": 40, "architectures": [name]})
         for name in ("MyMptForCausalLM", "ALlamaModel", "ForCausalLM")

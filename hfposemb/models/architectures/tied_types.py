@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from ...text import one_line
 from .config_values import JOINED, class_of, has_own_code, part_config
 
 DATA = Path(__file__).with_name("ties.json")
@@ -116,7 +117,7 @@ def tie_words(config: Mapping[str, Any], *, decoder: bool = False) -> str:
     """
     rule, tied = tie_rule(config), is_tied(config, decoder=decoder)
     if rule in ("always", "never"):
-        return f"{class_of(config)[:60] or config['model_type']} {rule} ties it"
+        return f"{one_line(class_of(config) or config['model_type'], width=60)} {rule} ties it"
     if stated_tie(config, decoder=decoder) == tied:
         return f"tie_word_embeddings is {str(tied).lower()}"
     inner = part_config(config, "text") if rule == "whole" else {}

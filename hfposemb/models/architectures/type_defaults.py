@@ -43,7 +43,7 @@ SWITCHES = (*KIND_FIELDS, "alibi", "use_alibi", "alibi_starting_size", "rope", "
 _CLASS_ENDING = re.compile(r"For[A-Z]\w*|(LMHead|DoubleHeads|PreTraining|WithLMHead|Encoder|Text|Vision)*Model\w*")
 """What follows the name of a model type in the name of a class."""
 
-_CAUSAL = "ForCausalLM"
+_CAUSAL = re.compile(r"(\w{1,89})ForCausalLM", re.ASCII)
 
 
 @lru_cache(maxsize=1)
@@ -184,13 +184,13 @@ def extended_type(config: Mapping[str, Any]) -> str:
         >>> extended_type({"model_type": "llava", "architectures": ["LlavaLlamaForCausalLM"], "vocab_size": 32000})
         'llama'
     """
-    name = class_of(config)[:100]
-    if config.get("model_type") == "glm" and "block_position_encoding" in config:
+    kind, name = str(config.get("model_type")), _CAUSAL.fullmatch(class_of(config))
+    if kind == "glm" and "block_position_encoding" in config:
         return "glm-10b"
-    if "vocab_size" not in config or not name.endswith(_CAUSAL) or type_of_class(config):
+    if name is None or "vocab_size" not in config or kind in rotary_types() or type_of_class(config):
         return ""
-    starts = (match.start() for match in re.finditer("[A-Z]", name) if match.start())
-    return next(filter(None, (decoders().get(name[start : -len(_CAUSAL)].lower()) for start in starts)), "")
+    known, starts = decoders(), (match.start() for match in re.finditer("[A-Z]", name[1]) if match.start())
+    return next(filter(None, (known.get(name[1][start:].lower()) for start in starts)), "")
 
 
 def completed(config: Mapping[str, Any]) -> Mapping[str, Any]:

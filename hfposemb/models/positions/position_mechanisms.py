@@ -260,9 +260,10 @@ def _rotary(opened: Opened, tower: str) -> list[Placed]:
     if (not is_known(config) or opened.has_own_code) and (unread := unread_fields(config)):
         said = f"{', '.join(unread)}, which hfposemb does not read, so its frequencies may be others"
         opened.notes.append(f"{name_of(opened.config)} states {said}"[:400])
-    if config.get("model_type") == "chatglm" and config.get("rope_ratio") not in (None, 1):
+    ratio = real_number(config, "rope_ratio", low=1e-6, high=1e12)
+    if config.get("model_type") == "chatglm" and ratio not in (None, 1):
         said = "is taken as a factor of the base, as by ChatGLM3; the code of ChatGLM2 divides positions by it"
-        opened.notes.append(f"rope_ratio {config['rope_ratio']} {said}"[:400])
+        opened.notes.append(f"rope_ratio {ratio:g} {said}")
     inner = config.get("attn_config")
     if config.get("model_type") == "dbrx" and isinstance(inner, dict) and inner.get("rope_theta") not in (None, 1e4):
         said = "states rope_theta in attn_config, as the code reads that trained the model; transformers takes 10,000"

@@ -24,7 +24,7 @@ export class ModelConfig {
    * @returns {Record<string, any>}
    */
   part(named) {
-    const tower = named === "" || named === "text" ? this.rules.joined[this.config.model_type] ?? named : named;
+    const tower = named === "" || named === "text" ? held(this.rules.joined, this.config.model_type) ?? named : named;
     const { config } = this, all = nested(config), towerOf = (/** @type {string} */ name) => towerIn(name, this.rules);
     const inner = all.filter(([name, value]) => "model_type" in value || name === tower);
     if (tower !== "" && tower !== "text") {
@@ -93,7 +93,7 @@ export class ModelConfig {
    * @returns {boolean}
    */
   isTied() {
-    const { config, rules } = this, rule = this.#tieRule(), type = String(config.model_type), joined = type in rules.joined;
+    const { config, rules } = this, rule = this.#tieRule(), joined = held(rules.joined, config.model_type) !== undefined;
     if (rule === "always" || rule === "never") return rule === "always";
     const text = this.part(joined ? "decoder" : "text");
     const places = rule === "text" ? [text] : rule === "whole" ? [config] : [config, text];
@@ -108,7 +108,7 @@ export class ModelConfig {
   /** Return what decides whether the head is tied: the whole, its text part, either, always or never. */
   #tieRule() {
     const { types, classes } = this.rules.ties, named = this.config.architectures?.[0];
-    return "auto_map" in this.config ? undefined : classes[String(named)] ?? types[String(this.config.model_type)];
+    return "auto_map" in this.config ? undefined : held(classes, named) ?? held(types, this.config.model_type);
   }
 
   /**
@@ -129,10 +129,10 @@ export class ModelConfig {
    * @returns {string}
    */
   statedKind(part) {
-    const type = String(part.model_type), filled = type in this.rules.rotary_defaults, inner = part.attn_config ?? {};
-    const own = "auto_map" in this.config ? undefined : this.rules.own_switches[type];
+    const type = String(part.model_type), filled = Object.hasOwn(this.rules.rotary_defaults, type), inner = part.attn_config ?? {};
+    const own = "auto_map" in this.config ? undefined : held(this.rules.own_switches, type);
     /** @type {Record<string, any>} */
-    const config = Object.fromEntries(Object.entries({ ...this.rules.kind_defaults[type], ...part })
+    const config = Object.fromEntries(Object.entries({ ...held(this.rules.kind_defaults, type), ...part })
       .filter(([name]) => !own || own.includes(name) || !this.rules.switches.includes(name)));
     const stated = KIND_FIELDS.map((name) => config[name]).find((one) => typeof one === "string");
     if (config.use_mem_rope === false) return "none";
@@ -152,13 +152,24 @@ export class ModelConfig {
  * @param {SiteRules} rules
  * @returns {{ model_type?: string }}
  */
-function extendedType(config, { decoders }) {
+function extendedType(config, { decoders, rotary_types: known }) {
   if (config.model_type === "glm" && "block_position_encoding" in config) return { model_type: "glm-10b" };
-  const name = String(config.architectures?.[0]).slice(0, 100).match(/^(\w+)ForCausalLM$/)?.[1] ?? "";
-  if (!("vocab_size" in config) || Object.hasOwn(decoders, name.toLowerCase())) return {};
+  const name = String(config.architectures?.[0]).match(/^(\w{1,89})ForCausalLM$/)?.[1] ?? "";
+  if (!("vocab_size" in config) || known.includes(String(config.model_type)) || held(decoders, name.toLowerCase())) return {};
   const endings = [...name.matchAll(/[A-Z]/g)].map(({ index }) => name.slice(index).toLowerCase());
-  const found = endings.find((ending) => Object.hasOwn(decoders, ending));
-  return found === undefined ? {} : { model_type: decoders[found] };
+  const found = endings.map((ending) => held(decoders, ending)).find((type) => type !== undefined);
+  return found === undefined ? {} : { model_type: found };
+}
+
+/**
+ * Return what an object holds under a key that a file states, which may be the name of a method of every object.
+ * @template T
+ * @param {Record<string, T>} values
+ * @param {unknown} key
+ * @returns {T | undefined}
+ */
+function held(values, key) {
+  return Object.hasOwn(values, String(key)) ? values[String(key)] : undefined;
 }
 
 /**
