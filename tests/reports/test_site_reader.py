@@ -125,6 +125,7 @@ MODELS: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
         {"embedding.weight": 41, "pos_embed": 16},
         {"model_type": "new", "vocab_size": 40},
     ),
+    "names of methods": ({f"constructor.{name}": rows for name, rows in _BERT.items()}, {"model_type": "toString"}),
     "padded": ({"backbone.embedding.weight": 40}, {"vocab_size": 35, "pad_vocab_size_multiple": 8}),
     "cut into parts": ({f"word_emb.emb_layers.{part}.weight": 20 for part in (0, 1)}, {"model_type": "transfo-xl"}),
     "vision": (
@@ -268,6 +269,7 @@ _KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     *((kind, {"vocab_size": 40, "architectures": ["LlavaLlamaForCausalLM"]}) for kind in ("llava", "llava_llama")),
     *((kind, {"vocab_size": 40, "architectures": ["toString"]}) for kind in ("constructor", "toString")),
     ("gemma2", {"vocab_size": 40, "architectures": ["MyLlamaForCausalLM"]}),
+    *(("other", {"model_type": kind, "vocab_size": 40, "architectures": [kind]}) for kind in ({"a": 1}, [], None, 7)),
     ("glm", {"vocab_size": 40, "block_position_encoding": True}),
     *(
         ("other", {"vocab_size": 40, "architectures": [name]})

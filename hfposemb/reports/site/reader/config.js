@@ -24,7 +24,7 @@ export class ModelConfig {
    * @returns {Record<string, any>}
    */
   part(named) {
-    const tower = named === "" || named === "text" ? held(this.rules.joined, this.config.model_type) ?? named : named;
+    const tower = named === "" || named === "text" ? this.rules.joined[word(this.config.model_type)] ?? named : named;
     const { config } = this, all = nested(config), towerOf = (/** @type {string} */ name) => towerIn(name, this.rules);
     const inner = all.filter(([name, value]) => "model_type" in value || name === tower);
     if (tower !== "" && tower !== "text") {
@@ -93,12 +93,12 @@ export class ModelConfig {
    * @returns {boolean}
    */
   isTied() {
-    const { config, rules } = this, rule = this.#tieRule(), joined = held(rules.joined, config.model_type) !== undefined;
+    const { config, rules } = this, rule = this.#tieRule(), joined = rules.joined[word(config.model_type)] !== undefined;
     if (rule === "always" || rule === "never") return rule === "always";
     const text = this.part(joined ? "decoder" : "text");
     const places = rule === "text" ? [text] : rule === "whole" ? [config] : [config, text];
     const stated = places.map((one) => one.tie_word_embeddings).filter((one) => typeof one === "boolean");
-    const byDefault = !rules.untied.includes(String((joined ? text : config).model_type));
+    const byDefault = !rules.untied.includes(word((joined ? text : config).model_type));
     const whole = typeof config.tie_word_embeddings === "boolean" ? config.tie_word_embeddings : undefined;
     const said = (rule === "either" ? stated.includes(true) || whole : stated[0]) ?? byDefault;
     if (!["text", "either"].includes(rule ?? "") || !("model_type" in text) || text === config) return said;
@@ -108,7 +108,7 @@ export class ModelConfig {
   /** Return what decides whether the head is tied: the whole, its text part, either, always or never. */
   #tieRule() {
     const { types, classes } = this.rules.ties, named = this.config.architectures?.[0];
-    return "auto_map" in this.config ? undefined : held(classes, named) ?? held(types, this.config.model_type);
+    return "auto_map" in this.config ? undefined : classes[word(named)] ?? types[word(this.config.model_type)];
   }
 
   /**
@@ -121,7 +121,7 @@ export class ModelConfig {
     if (kind && part.attn_config?.alibi !== false) return kind;  // MPT's own code reads the flag
     if (waves && !ownCode) return "";
     const stated = this.statedKind(part), read = ownCode && ["alibi", "none"].includes(stated);
-    return this.rules.rotary_types.includes(String(part.model_type)) && !read ? "rotary" : stated;
+    return this.rules.rotary_types.includes(word(part.model_type)) && !read ? "rotary" : stated;
   }
 
   /**
@@ -129,10 +129,10 @@ export class ModelConfig {
    * @returns {string}
    */
   statedKind(part) {
-    const type = String(part.model_type), filled = Object.hasOwn(this.rules.rotary_defaults, type), inner = part.attn_config ?? {};
-    const own = "auto_map" in this.config ? undefined : held(this.rules.own_switches, type);
+    const type = word(part.model_type), filled = type in this.rules.rotary_defaults, inner = part.attn_config ?? {};
+    const own = "auto_map" in this.config ? undefined : this.rules.own_switches[type];
     /** @type {Record<string, any>} */
-    const config = Object.fromEntries(Object.entries({ ...held(this.rules.kind_defaults, type), ...part })
+    const config = Object.fromEntries(Object.entries({ ...this.rules.kind_defaults[type], ...part })
       .filter(([name]) => !own || own.includes(name) || !this.rules.switches.includes(name)));
     const stated = KIND_FIELDS.map((name) => config[name]).find((one) => typeof one === "string");
     if (config.use_mem_rope === false) return "none";
@@ -147,6 +147,14 @@ export class ModelConfig {
 }
 
 /**
+ * Return a name that a file states, "" for what is none.
+ * @param {unknown} value
+ */
+export function word(value) {
+  return typeof value === "string" ? value : "";
+}
+
+/**
  * Return the model type that other code stands for: of the decoder that its class extends, as LLaVA's do, if any.
  * @param {Record<string, any>} config
  * @param {SiteRules} rules
@@ -154,22 +162,11 @@ export class ModelConfig {
  */
 function extendedType(config, { decoders, rotary_types: known }) {
   if (config.model_type === "glm" && "block_position_encoding" in config) return { model_type: "glm-10b" };
-  const name = String(config.architectures?.[0]).match(/^(\w{1,89})ForCausalLM$/)?.[1] ?? "";
-  if (!("vocab_size" in config) || known.includes(String(config.model_type)) || held(decoders, name.toLowerCase())) return {};
+  const name = word(config.architectures?.[0]).match(/^(\w{1,89})ForCausalLM$/)?.[1] ?? "";
+  if (!("vocab_size" in config) || known.includes(word(config.model_type)) || decoders[name.toLowerCase()]) return {};
   const endings = [...name.matchAll(/[A-Z]/g)].map(({ index }) => name.slice(index).toLowerCase());
-  const found = endings.map((ending) => held(decoders, ending)).find((type) => type !== undefined);
+  const found = endings.map((ending) => decoders[ending]).find((type) => type !== undefined);
   return found === undefined ? {} : { model_type: found };
-}
-
-/**
- * Return what an object holds under a key that a file states, which may be the name of a method of every object.
- * @template T
- * @param {Record<string, T>} values
- * @param {unknown} key
- * @returns {T | undefined}
- */
-function held(values, key) {
-  return Object.hasOwn(values, String(key)) ? values[String(key)] : undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 // One opened model: where its tables are, and the numbers of their rows.
 
 import { Checkpoint, matrixOf } from "./checkpoint.js";
-import { ModelConfig } from "./config.js";
+import { ModelConfig, word } from "./config.js";
 import { meanByDistance } from "./distances.js";
 import { parseJson } from "./json_text.js";
 import { positionKind } from "./position_kinds.js";
@@ -35,9 +35,9 @@ export class Model {
    */
   constructor(files, rules) {
     this.files = files;
-    this.rules = rules;
-    this.checkpoint = new Checkpoint(files, rules);
-    this.config = new ModelConfig({}, rules);
+    this.rules = bare(rules);
+    this.checkpoint = new Checkpoint(files, this.rules);
+    this.config = new ModelConfig({}, this.rules);
   }
 
   /**
@@ -60,7 +60,7 @@ export class Model {
     const found = VOCABULARIES.map((file) => this.checkpoint.folder + file).find((file) => this.files.listing.has(file));
     return {
       commit: this.files.commit, kind, notes: this.notes,
-      type: typeof config.config.model_type === "string" ? config.config.model_type : "",
+      type: word(config.config.model_type),
       tensors: names.length, fileBytes: names.length ? this.checkpoint.fileBytes(this.#token?.name ?? names[0]) : 0,
       positions: [...this.#positions.keys()],
       token: this.#token && { tensor: this.#token.name, dtype: this.#token.dtype, bytes: this.#token.stop - this.#token.start,
@@ -263,4 +263,15 @@ export async function positionNumbers(table, width, about, told) {
 function finiteRows(table, width) {
   const rows = Array.from({ length: table.length / width }, (_, row) => row);
   return Int32Array.from(rows.filter((row) => table.subarray(row * width, (row + 1) * width).every(Number.isFinite)));
+}
+
+/**
+ * Return values without what every object inherits, since a file may state "constructor" as a name.
+ * @template T
+ * @param {T} values
+ * @returns {T}
+ */
+function bare(values) {
+  if (values === null || typeof values !== "object" || Array.isArray(values)) return values;
+  return Object.assign(Object.create(null), ...Object.entries(values).map(([name, value]) => ({ [name]: bare(value) })));
 }

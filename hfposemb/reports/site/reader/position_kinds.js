@@ -1,6 +1,6 @@
 // Positions without a stored table: what config.json and the names of the tensors say of them.
 
-import { realNumber, wholeNumber } from "./config.js";
+import { realNumber, wholeNumber, word } from "./config.js";
 
 const LENGTHS = ["max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length"];
 const STATED_WIDTHS = ["hidden_size", "d_model", "n_embd", "dim", "emb_dim", "embed_dim"];
@@ -51,12 +51,12 @@ function waves(config, family) {
  */
 function rotary(config) {
   const text = config.part("text"), given = text.rope_parameters, scaling = text.rope_scaling ?? given;
-  const filled = config.rules.rotary_defaults[String(text.model_type ?? config.config.model_type)];
+  const filled = config.rules.rotary_defaults[word(text.model_type ?? config.config.model_type)];
   const said = "Its positions are rotary: queries and keys are turned by angles, so there are no vectors to draw.";
   const type = scaling?.rope_type ?? scaling?.type ?? "default";
   const isNested = given && Object.values(given).some((value) => value !== null && typeof value === "object" && "rope_theta" in value);
   if (isNested || typeof type !== "string" || type !== "default") {
-    const how = isNested ? "Its kinds of layers have angles of their own" : `Its angles are scaled (${String(type).slice(0, 20)})`;
+    const how = isNested ? "Its kinds of layers have angles of their own" : `Its angles are scaled (${word(type).slice(0, 20) || "not by a name"})`;
     return { kind: "rotary", text: `${said} ${how}, which the Python package computes.` };
   }
   if (filled && filled.rope_theta === undefined && !scaling)
